@@ -17,7 +17,7 @@ mod rule_context;
 mod rules;
 mod storage_class;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod transitions;
 
 pub use engine::RuleEngine;

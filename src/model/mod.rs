@@ -37,6 +37,7 @@ pub mod task_waits;
 pub mod timestamp;
 pub(crate) mod topology;
 pub(crate) mod wait_channel;
+pub(crate) mod waited_for;
 
 pub use crate::parse::device_id;
 pub use topology::Topology;

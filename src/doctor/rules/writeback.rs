@@ -4,6 +4,7 @@
 
 use super::prelude::*;
 use crate::doctor::rule_context::{IoTask, StalledTask};
+use crate::model::io_accounting::OwnerIo;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::THROTTLE;
 
@@ -15,11 +16,15 @@ const MIN_DIRTY_BYTES_PER_S: f64 = 1_048_576.0;
 const THROTTLED_SECS: f64 = 3.0;
 /// Time that all writers together sleep; less is normal control.
 const MIN_THROTTLED_MS_PER_S: f64 = 50.0;
+/// A writer to another device than the one that pages pile up for is a victim if it sleeps so long.
+const MIN_ELSEWHERE_MS_PER_S: f64 = 200.0;
 const MAX_NAMED_TASKS: usize = 4;
 /// With this much I/O pressure (PSI full avg10) throttled writers make no progress ...
 const STANDSTILL_PCT: f64 = 40.0;
 /// ... if it lasts this long; shorter is the end of a copy.
 const STANDSTILL_SECS: f64 = 10.0;
+/// A device that is written less does not count beside another one, MB/s.
+const MIN_OTHER_MB_PER_S: f64 = 0.5;
 /// A process that dirties this share of all dirties it by itself.
 const NEARLY_ALL: f64 = 0.95;
 const MISSING: &str = "a few seconds of writeback counters";
@@ -48,20 +53,51 @@ fn are_writers_throttled(tick: &Snapshot) -> Option<bool> {
     }
 }
 
-/// The process that dirties most, and its share: by traced writeback where there is any, else by its own counters.
-/// Kernel threads dirty metadata for the processes whose data they write.
-fn top_dirtier(ctx: &RuleContext<'_>, secs: f64) -> Option<(String, f64)> {
-    if let Some(all) = ctx.attributed_io(secs, |owner| owner.total.writeback_bytes_per_s)
-        && let Some(first) = all.first().filter(|first| first.bytes_per_s >= MIN_DIRTY_BYTES_PER_S)
-    {
+/// The process that dirties most.
+struct Dirtier {
+    /// `dd (1234)`, sanitized.
+    name: String,
+    /// Its share, 0 to 1: of what is written back to the device if there is one, else of all that is dirtied.
+    share: f64,
+    /// The device that pages pile up for, where others are written as well.
+    device: Option<DevId>,
+}
+
+/// By traced writeback where there is any, else by its own counters. Kernel threads dirty metadata for the processes whose
+/// data they write. Where several devices are written, the one with most requests in flight counts: a process that writes
+/// much to a fast device beside it is no cause.
+fn top_dirtier(ctx: &RuleContext<'_>, secs: f64) -> Option<Dirtier> {
+    let backlog = backlog_device(ctx, secs);
+    let written_back = |device: Option<DevId>| {
+        let of = move |owner: &OwnerIo<u32>| match device {
+            Some(id) => owner.on_device(id).map_or(0.0, |rates| rates.writeback_bytes_per_s),
+            None => owner.total.writeback_bytes_per_s,
+        };
+        let all = ctx.attributed_io(secs, of)?;
+        let first = all.first().filter(|first| first.bytes_per_s >= MIN_DIRTY_BYTES_PER_S)?;
         let total: f64 = all.iter().map(|process| process.bytes_per_s).sum();
-        return Some((first.name.clone(), first.bytes_per_s / total));
+        Some(Dirtier { name: first.name.clone(), share: first.bytes_per_s / total, device })
+    };
+    if let Some(dirtier) = backlog.and_then(|id| written_back(Some(id))).or_else(|| written_back(None)) {
+        return Some(dirtier);
     }
     let tasks = ctx.top_io_tasks(secs);
     let total: f64 = tasks.iter().map(|task| task.write_bytes_per_s).sum();
     let by_writes = |a: &IoTask, b: &IoTask| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s);
     let first = tasks.into_iter().filter(|task| !task.is_kernel_thread).max_by(by_writes)?;
-    (first.write_bytes_per_s >= MIN_DIRTY_BYTES_PER_S).then(|| (first.name, first.write_bytes_per_s / total))
+    let (name, share) = (first.name, first.write_bytes_per_s / total);
+    (first.write_bytes_per_s >= MIN_DIRTY_BYTES_PER_S).then_some(Dirtier { name, share, device: None })
+}
+
+/// The device with most requests in flight, of several that are written.
+fn backlog_device(ctx: &RuleContext<'_>, secs: f64) -> Option<DevId> {
+    let in_flight = |id: DevId| ctx.device_mean(id, secs, |d| d.queue_size).unwrap_or(0.0);
+    let written = ctx.devices().filter(|device| {
+        ctx.device_mean(device.id, secs, |d| d.write_mb_per_s).is_some_and(|mb_per_s| mb_per_s >= MIN_OTHER_MB_PER_S)
+    });
+    let mut written: Vec<DevId> = written.map(|device| device.id).collect();
+    written.sort_by(|a, b| in_flight(*b).total_cmp(&in_flight(*a)));
+    written.first().copied().filter(|_| written.len() > 1)
 }
 
 /// A device that takes a smaller share of what the busiest one is written does not count.
@@ -83,7 +119,10 @@ pub(super) fn written_devices(ctx: &RuleContext<'_>) -> Vec<DevId> {
 
 fn add_counters(ctx: &RuleContext<'_>, finding: Finding, w: &WritebackRate, secs: f64) -> Finding {
     let bytes = |n: Option<u64>| n.map(|n| format::bytes(n as f64));
-    let dirtier = top_dirtier(ctx, secs).map(|(name, share)| format!("{name}, {}", format::percent(share * 100.0)));
+    let dirtier = top_dirtier(ctx, secs).map(|top| {
+        let device = top.device.map_or(String::new(), |id| format!(" for {}", ctx.device_name(id)));
+        format!("{}, {}{device}", top.name, format::percent(top.share * 100.0))
+    });
     finding
         .fact_opt("dirty", bytes(w.dirty_bytes))
         .fact_opt("writeback", bytes(w.writeback_bytes))
@@ -107,14 +146,23 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
     let secs = ctx.figure_secs(since, STORM_SECS);
     let rate = |get| format::bytes_per_s(mean_rate(ctx, secs, get).unwrap_or(0.0));
     let (dirtied, written) = (rate(|w| w.dirtied_bytes_per_s), rate(|w| w.written_bytes_per_s));
-    let by = match top_dirtier(ctx, secs) {
-        Some((name, share)) if share >= NEARLY_ALL => format!("{name} dirties {dirtied}"),
-        Some((name, share)) => {
-            format!("{dirtied} are dirtied, {} of it by {name},", format::percent(share * 100.0))
+    let (percent, device) = (|share: f64| format::percent(share * 100.0), |id: DevId| ctx.device_name(id));
+    let title = match top_dirtier(ctx, secs) {
+        Some(Dirtier { name, share, device: Some(id) }) => format!(
+            "writeback storm on {}: {name} has {} of what is written back to it; {dirtied} are dirtied in all, and the \
+             flushers write {written}",
+            device(id),
+            percent(share)
+        ),
+        Some(Dirtier { name, share, .. }) if share >= NEARLY_ALL => {
+            format!("writeback storm: {name} dirties {dirtied} while the flushers write {written}")
         }
-        None => format!("{dirtied} are dirtied"),
+        Some(Dirtier { name, share, .. }) => format!(
+            "writeback storm: {dirtied} are dirtied, {} of it by {name}, while the flushers write {written}",
+            percent(share)
+        ),
+        None => format!("writeback storm: {dirtied} are dirtied while the flushers write {written}"),
     };
-    let title = format!("writeback storm: {by} while the flushers write {written}");
     let finding = Finding::of_machine(Severity::Warn, title).since(since).why(
         "Pages that are modified often are written each time. Data that fits below the background threshold is \
          written once: the write test of one database ran 9.6 times faster with the threshold above its data.",
@@ -155,6 +203,17 @@ fn throttled_title(ctx: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledT
     format!("writers are throttled: {}{cause}", who.unwrap_or_default())
 }
 
+/// Throttled writers, those to the device that pages pile up for first. Those to other devices count only if they are held
+/// up for long.
+fn delayed_writers(ctx: &RuleContext<'_>, writers: &[StalledTask], backlog: Option<DevId>) -> Vec<InvolvedTask> {
+    let is_above = |(id, backlog): (DevId, DevId)| ctx.device_chain(id).contains(&backlog);
+    let is_here = |task: &&StalledTask| task.device.zip(backlog).is_none_or(is_above);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = writers.iter().partition(is_here);
+    let elsewhere = elsewhere.into_iter().filter(|task| task.ms_per_s >= MIN_ELSEWHERE_MS_PER_S);
+    let all = here.into_iter().chain(elsewhere).take(MAX_NAMED_TASKS);
+    all.map(|task| InvolvedTask::named(&task.name)).collect()
+}
+
 pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let Some(since) = ctx.sustained(THROTTLED_SECS, are_writers_throttled, MISSING)? else { return Ok(()) };
@@ -171,7 +230,7 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
         finding = finding.fact("throttled", sleeps);
     }
     let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.io.full).map(|psi| format::percent(psi.avg10));
-    let victims = writers.iter().take(MAX_NAMED_TASKS).map(|task| InvolvedTask::named(&task.name));
+    let victims = delayed_writers(ctx, &writers, backlog_device(ctx, secs));
     let finding = finding.fact_opt("I/O pressure, full", pressure).since(since).delays(victims).why(
         "Above this ceiling each write() may sleep up to 200 ms at a time, whichever program dirties pages and on \
          whichever device, until the flushers have caught up.",

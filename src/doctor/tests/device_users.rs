@@ -6,6 +6,7 @@ use crate::doctor::finding::Severity;
 use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::memory_stalls::THROTTLE;
 use crate::model::process::{IoBytes, IoPrio, TaskRaw};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
@@ -223,6 +224,35 @@ fn nobody_is_named_where_tracing_attributes_nothing() {
     machine.add_task(900, "dd", |_| {}, IoBytes { write: 400 << 20, ..IoBytes::default() }, 0);
     let (found, _) = machine.evaluate_rule("device-saturated");
     assert!(!found[0].title.contains("dd"), "{}", found[0].title);
+}
+
+#[test]
+fn storm_is_attributed_to_who_writes_to_the_device_that_pages_pile_up_for() {
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        let w = t.writeback.ok_mut().unwrap();
+        (w.dirty_bytes, w.dirtied_bytes_per_s, w.written_bytes_per_s) =
+            (Some(5 << 29), Some(60.0 * MIB), Some(60.0 * MIB));
+        set_device(t, busy_device(SDA, "sda", (8.0, 4500.0, 36.0, 1024.0, 0.0)));
+        set_device(t, busy_device(VDA, "vda", (50.0, 2.0, 0.1, 1024.0, 0.0)));
+        set_attribution(t, vec![owner_io(900, SDA, writeback(8.0)), owner_io(901, VDA, writeback(50.0))]);
+        for (pid, name, bdi, ms_per_s) in
+            [(901, "task901", "254:0", 90.0), (902, "task902", "254:0", 250.0), (900, "task900", "8:0", 700.0)]
+        {
+            set_stalled(t, pid, name, THROTTLE, ms_per_s, 200.0);
+            Arc::make_mut(t.memory_stalls.ok_mut().unwrap()).processes.last_mut().unwrap().bdi = bdi.into();
+        }
+    });
+    let (found, _) = machine.evaluate_rule("writeback-storm");
+    let title = &found[0].title;
+    assert!(title.starts_with("writeback storm on sda: task900 (900) has 100% of what is written back"), "{title}");
+    let (found, _) = machine.evaluate_rule("writers-throttled");
+    let victims: Vec<&str> = found[0].victims.iter().map(|task| &*task.name).collect();
+    assert_eq!(
+        victims,
+        ["task900 (900)", "task902 (902)"],
+        "a writer to a fast device that hardly sleeps is no victim"
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ mod own_processes;
 mod quiet;
 mod situations;
 mod syncs;
-mod test_machine;
+pub(crate) mod test_machine;
 
 use super::finding::{Finding, NavTarget, Severity};
 use super::incident::CAUSAL_RULES;

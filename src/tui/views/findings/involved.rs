@@ -1,11 +1,11 @@
 //! Who is involved in the worst incident: the device, who causes the problem, and who suffers from it.
 
+use super::task::{Task, is_kernel_thread, join_tasks, task_label, without_repeats};
+use super::victims::{victims, waiting_for_device};
 use crate::doctor::finding::FindingSubject;
 use crate::doctor::incident::Incident;
 use crate::model::disk::DevId;
 use crate::model::history::HistoryFrame;
-use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::model::process::ProcessRow;
 use crate::sanitize::sanitize;
 use crate::tui::view::Shared;
 use crate::units::format_bytes;
@@ -25,10 +25,6 @@ const DEVICE_FAULT_RULES: &[&str] = &[
     "slow-discards",
     "slow-tail",
 ];
-/// Rules about dirty pages, whose victims are throttled.
-const DIRTY_PAGE_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slow-drain"];
-/// Rules about memory, whose victims are in reclaim.
-const MEMORY_RULES: &[&str] = &["swapping", "reclaim-stalls", "cache-pressure", "cgroup-memory"];
 /// Rates are means over this time, ns.
 const WINDOW_NS: u64 = 10_000_000_000;
 /// A task that a finding names as a culprit, with less than this share of the bytes and requests of the first, only waits
@@ -50,47 +46,6 @@ pub(super) fn line(shared: &Shared, width: u16) -> Option<String> {
     let lines = (0..=MAX_SHORTENING).map(|level| involved.line(level));
     let shortest = || involved.line(MAX_SHORTENING);
     Some(lines.into_iter().find(fits).unwrap_or_else(shortest)).filter(|line| !line.is_empty())
-}
-
-/// A task: its name, sanitized, and its pid as text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Task {
-    name: String,
-    pid: String,
-}
-
-impl Task {
-    /// From `fio (1234)`.
-    fn from_label(label: &str) -> Self {
-        let (name, pid) = label.rsplit_once(" (").unwrap_or((label, ""));
-        Self { name: name.into(), pid: pid.trim_end_matches(')').into() }
-    }
-}
-
-/// `dd (20733, 21344), fio (7) +2`: tasks of one name share its parentheses; those beyond `most` are counted.
-fn join_tasks(tasks: &[Task], most: usize) -> String {
-    let mut by_name: Vec<(&str, Vec<&str>)> = Vec::new();
-    for task in tasks.iter().take(most) {
-        match by_name.iter_mut().find(|(name, _)| *name == task.name) {
-            Some((_, pids)) => pids.push(&task.pid),
-            None => by_name.push((&task.name, vec![&task.pid])),
-        }
-    }
-    let named: Vec<String> = by_name.iter().map(|(name, pids)| format!("{name} ({})", pids.join(", "))).collect();
-    let rest = tasks.len().saturating_sub(most);
-    let rest = if rest > 0 { format!(" +{rest}") } else { String::new() };
-    named.join(", ") + &rest
-}
-
-/// The tasks in their order, each once.
-fn without_repeats(tasks: impl IntoIterator<Item = Task>) -> Vec<Task> {
-    let mut out: Vec<Task> = Vec::new();
-    for task in tasks {
-        if !out.contains(&task) {
-            out.push(task);
-        }
-    }
-    out
 }
 
 /// Who or what causes a problem.
@@ -128,11 +83,13 @@ impl Involved {
         // Without a device its users cannot be told from tasks that are busy elsewhere.
         let users = device.map_or(Vec::new(), |id| device_users(shared, id));
         let (cause, delayed) = find_cause(shared, incident, &users);
-        let mut victims = victims(shared, incident);
+        let mut victims = victims(shared, incident, device);
         victims.extend(delayed);
+        victims.extend(device.into_iter().flat_map(|id| waiting_for_device(shared, incident, id)));
         if cause == Cause::Device {
-            victims.extend(waiting_for_device(shared, incident, device));
-            victims.extend(users.iter().map(|user| user.task.clone()));
+            // Pages that are written back for a task make it wait for nothing.
+            let with_requests = users.iter().filter(|user| user.requests_per_s > 0.0);
+            victims.extend(with_requests.map(|user| user.task.clone()));
         }
         let victims = without_repeats(victims);
         Some(Self {
@@ -231,6 +188,7 @@ fn device_users(shared: &Shared, device: DevId) -> Vec<DeviceUser> {
     let until = shared.snapshot().time.boot_ns;
     let is_recent = |frame: &&HistoryFrame| frame.snapshot.time.boot_ns.saturating_add(WINDOW_NS) > until;
     let (mut sums, mut secs) = (BTreeMap::<u32, [f64; 2]>::new(), 0.0);
+    let mut names = BTreeMap::<u32, String>::new();
     for frame in shared.history_to_shown().rev().take_while(is_recent) {
         let Some(attribution) = frame.snapshot.io_attribution.ok() else { continue };
         secs += frame.snapshot.interval_secs;
@@ -241,6 +199,10 @@ fn device_users(shared: &Shared, device: DevId) -> Vec<DeviceUser> {
             let sum = sums.entry(process.owner).or_default();
             sum[0] += bytes * frame.snapshot.interval_secs;
             sum[1] += rates.iops() * frame.snapshot.interval_secs;
+            let name = || attribution.process_name(process.owner).map(|name| sanitize(&**name));
+            if !names.contains_key(&process.owner) {
+                names.extend(name().map(|name| (process.owner, name)));
+            }
         }
     }
     // A kernel thread has the requests of the pages that others dirtied.
@@ -248,87 +210,24 @@ fn device_users(shared: &Shared, device: DevId) -> Vec<DeviceUser> {
     let mut users: Vec<DeviceUser> = users
         .map(|(pid, sum)| {
             let [bytes_per_s, requests_per_s] = sum.map(|n| n / secs.max(0.001));
-            DeviceUser { task: Task::from_label(&task_label(shared, pid)), bytes_per_s, requests_per_s }
+            let label = match names.get(&pid).filter(|_| shared.system.processes.find_live(pid).is_none()) {
+                Some(name) => format!("{name} ({pid})"),
+                None => task_label(shared, pid),
+            };
+            DeviceUser { task: Task::from_label(&label), bytes_per_s, requests_per_s }
         })
         .collect();
     users.sort_by(|a, b| b.bytes_per_s.total_cmp(&a.bytes_per_s));
     users
 }
 
-fn is_kernel_thread(shared: &Shared, pid: u32) -> bool {
-    match shared.system.processes.find_live(pid) {
-        Some(row) => row.raw.kernel_thread,
-        None => task_label(shared, pid).starts_with("kworker/"),
-    }
-}
-
-/// The tasks that the findings name as victims, then those stalled by what the findings are about.
-fn victims(shared: &Shared, incident: &Incident) -> Vec<Task> {
-    let mut out: Vec<Task> = Vec::new();
-    for finding in &incident.findings {
-        out.extend(finding.victims.iter().map(|task| Task::from_label(&task.name)));
-        if matches!(finding.subject, FindingSubject::Task(..) | FindingSubject::Pid(..)) {
-            out.push(Task::from_label(&finding.subject.name()));
-        }
-    }
-    let has_rule = |rules: &[&str]| incident.findings.iter().any(|f| rules.contains(&f.rule));
-    for (kind, rules) in [(THROTTLE, DIRTY_PAGE_RULES), (RECLAIM, MEMORY_RULES)] {
-        let Some(stalls) = shared.snapshot().memory_stalls.ok().filter(|_| has_rule(rules)) else { continue };
-        let stalled = stalls.processes_by_kind(kind);
-        out.extend(stalled.iter().map(|p| Task { name: sanitize(&p.comm), pid: p.key.pid.to_string() }));
-    }
-    if has_rule(MEMORY_RULES) {
-        out.extend(most_faulting(shared));
-    }
-    out
-}
-
-/// The task with most major faults of those that have memory in swap.
-fn most_faulting(shared: &Shared) -> Option<Task> {
-    let faults = |row: &ProcessRow<'_>| row.rates().major_faults_per_s.filter(|n| *n > 0.0);
-    let rows = shared.system.processes.iter().filter(|row| row.raw.swap_bytes.is_some_and(|bytes| bytes > 0));
-    let most = rows.filter_map(|row| Some((faults(&row)?, row))).max_by(|a, b| a.0.total_cmp(&b.0));
-    most.map(|(_, row)| Task::from_label(&row.label()))
-}
-
-/// Tasks that hang while the device does: those with I/O on it, and, if no other device is stalled, those with no known
-/// device.
-fn waiting_for_device(shared: &Shared, incident: &Incident, device: Option<DevId>) -> Vec<Task> {
-    if incident.cause().rule != "device-stalled" {
-        return Vec::new();
-    }
-    let stalled = shared.snapshot().devices.ok().map_or(0, |all| all.iter().filter(|rate| rate.stalled).count());
-    let waits = |row: &ProcessRow<'_>| row.main_device().map_or(stalled == 1, |id| Some(id) == device);
-    let hung = shared.system.hung_tasks.iter().filter(|task| match shared.system.processes.get(&task.key) {
-        Some(row) => waits(&row),
-        None => stalled == 1,
-    });
-    let mut hung: Vec<(bool, Task)> = hung
-        .map(|task| {
-            let label = Task { name: sanitize(&task.comm), pid: task.key.pid.to_string() };
-            (is_kernel_thread(shared, task.key.pid), label)
-        })
-        .collect();
-    // A program is what a person looks for.
-    hung.sort_by_key(|(is_kernel, _)| *is_kernel);
-    hung.into_iter().map(|(_, task)| task).collect()
-}
-
-/// `fio (1234)`, sanitized.
-fn task_label(shared: &Shared, pid: u32) -> String {
-    let traced = || shared.snapshot().io_attribution.ok()?.process_name(pid).map(|name| sanitize(&**name));
-    match shared.system.processes.find_live(pid) {
-        Some(row) => row.label(),
-        None => format!("{} ({pid})", traced().unwrap_or_else(|| "?".into())),
-    }
-}
-
-/// The volume of a pod that a device is, or the first place that it is mounted at; sanitized.
+/// The volume of a pod that a device is, or the first place that it is mounted at, or `swap`; sanitized.
 fn mount_point(shared: &Shared, id: DevId) -> Option<String> {
     let device = shared.system.topology.ok()?.get(id)?;
     let mut points = device.mounts.iter().filter(|m| !m.is_hidden).map(|m| &m.mount_point);
     let volume = shared.system.processes.container_names().volume_name(points.clone());
-    volume.or_else(|| points.next().map(|point| point.sanitized().to_string()))
+    let swap = (!device.swaps.is_empty()).then(|| "swap".to_owned());
+    volume.or_else(|| points.next().map(|point| point.sanitized().to_string())).or(swap)
 }
 
 #[cfg(test)]
@@ -349,7 +248,10 @@ mod tests {
         let io = |pid, device, bytes| OwnerIo {
             owner: pid,
             total: IoRates::default(),
-            devices: vec![DeviceIo { device, rates: IoRates { write_bytes_per_s: bytes, ..IoRates::default() } }],
+            devices: vec![DeviceIo {
+                device,
+                rates: IoRates { write_bytes_per_s: bytes, writes_per_s: 10.0, ..IoRates::default() },
+            }],
         };
         let attribution = IoAttribution {
             processes: vec![io(20, LOOP, 1e6), io(30, FAST, 1e9)],

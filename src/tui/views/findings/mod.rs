@@ -3,6 +3,8 @@
 mod involved;
 mod list;
 pub(in crate::tui) mod page;
+mod task;
+mod victims;
 
 use crate::export::table::Table;
 use crate::tui::view::{Action, Context, KeyContext, Outbox, PaneClick, PaneId, PaneSpec, Target, View, ViewId};

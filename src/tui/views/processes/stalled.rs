@@ -9,7 +9,7 @@ use crate::model::columns::stalls::{self, WaitTime};
 use crate::model::disk::DevId;
 use crate::model::process::ProcessRow;
 use crate::model::syncs::list::device_name;
-use crate::model::task_waits::list::longest_file;
+use crate::model::waited_for::WaitedFor;
 use crate::tui::view::Shared;
 use crate::tui::widgets::table::{self, Priority};
 use crate::tui::widgets::{CellBuffer, FittedColumns, Rect, Theme, draw_text};
@@ -45,12 +45,12 @@ const MAX_FILE_WIDTH: u16 = 40;
 /// The command keeps this much before files get more than the least.
 const COMMAND_WIDTH: u16 = 30;
 
-/// What a stalled task works on.
+/// What a stalled task works on, by names; `None` if unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct WaitedFor {
-    /// Name, sanitized; `None` if unknown.
+struct WaitedForNames {
+    /// Sanitized.
     device: Option<String>,
-    /// Path, sanitized; `None` if unknown, or there is no file.
+    /// Path, sanitized.
     file: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct StalledLine<'a> {
     texts: ProcessTexts<'a>,
     wait: &'a str,
     time: String,
-    on: WaitedFor,
+    on: WaitedForNames,
 }
 
 impl ProcessesView {
@@ -138,34 +138,14 @@ fn cell<'a>(line: &'a StalledLine<'_>, column: Col) -> CellValue<'a> {
     }
 }
 
-/// From what is known already: a sync in flight, traced waits, the system call of a task in state D, the device of its
-/// requests, a finding that names it.
-fn waited_for(shared: &Shared, row: &ProcessRow<'_>) -> WaitedFor {
-    let mut on = sync_in_flight(shared, row).or_else(|| system_call(shared, row)).unwrap_or_default();
-    if on.file.is_none() {
-        on.file = longest_file(shared.snapshot(), shared.system.topology.ok(), row.key());
-    }
-    let device = on.device.take().or_else(|| row.main_device_name().map(str::to_owned));
-    on.device = device.or_else(|| device_of_finding(shared, row));
-    on
-}
-
-fn sync_in_flight(shared: &Shared, row: &ProcessRow<'_>) -> Option<WaitedFor> {
-    let topology = shared.system.topology.ok();
-    let file = &shared.snapshot().syncs.ok()?.in_flight.iter().find(|sync| sync.file.pid == row.pid())?.file;
-    let device = file.device_id().map(|id| device_name(Some(id), topology));
-    Some(WaitedFor { device, file: Some(file.display_path(topology)) })
-}
-
-/// The file of the system call that it has been in since the slow facts were read.
-fn system_call(shared: &Shared, row: &ProcessRow<'_>) -> Option<WaitedFor> {
-    let facts = shared.system.slow_facts.latest.as_ref()?;
-    let is_same_wait = row.is_in_d_state() && row.state_since_ns() <= facts.time.boot_ns;
-    let wait = facts.waits.iter().find(|wait| wait.key == row.key() && is_same_wait)?;
-    let devices = &shared.system.topology.ok()?.devices;
-    let device = devices.iter().find(|device| device.mounts.iter().any(|mount| mount.id == wait.mount_id));
-    let device = device.map(|device| device.display_name().into_owned());
-    Some(WaitedFor { device, file: Some(wait.path.sanitized()) })
+/// What it waits for, or the device of a finding that names it.
+fn waited_for(shared: &Shared, row: &ProcessRow<'_>) -> WaitedForNames {
+    let on = WaitedFor::find(&shared.system, shared.snapshot(), row);
+    let name = |id: DevId| match row.main_device_name().filter(|_| row.main_device() == Some(id)) {
+        Some(name) => name.to_owned(),
+        None => device_name(Some(id), shared.system.topology.ok()),
+    };
+    WaitedForNames { device: on.device.map(name).or_else(|| device_of_finding(shared, row)), file: on.file }
 }
 
 /// The device of the worst finding that names it.
