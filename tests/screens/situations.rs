@@ -3,6 +3,7 @@
 //!
 //! The recordings are in `tests/fixtures/situations`; `cargo run --example trim` made them small and nameless.
 
+use super::fixture::press;
 use super::snapshot::assert_snapshot;
 use super::{render, text};
 use iotop_plus::model::system_state::SystemState;
@@ -72,4 +73,16 @@ fn device_culprit_and_victim_are_on_the_first_screen() {
             assert_snapshot(&format!("situation_{}_{}x{}", name.replace('-', "_"), size.0, size.1), shown);
         }
     }
+}
+
+#[test]
+fn the_column_of_waits_is_folded_while_none_waits() {
+    let shown = |name: &str| {
+        let mut app = play(name, (160, 45));
+        press(&mut app, "3o");
+        text(&render(&app))
+    };
+    let (waiting, quiet) = (shown("dirty-storm"), shown("io-error"));
+    assert!(waiting.contains(" WAITS "), "{waiting}");
+    assert!(!quiet.contains(" WAITS ") && quiet.contains("no WAITS: none waits"), "{quiet}");
 }

@@ -105,7 +105,7 @@ pub(crate) fn wait<'a>(row: &ProcessRow<'a>) -> Option<(&'a str, WaitTime)> {
 }
 
 /// `ext4 journal`, `13s ext4 journal`, `throttled 97%`; empty if it waits for nothing.
-pub(super) fn waits_text<'a>(row: &ProcessRow<'a>) -> Cow<'a, str> {
+pub(crate) fn waits_text<'a>(row: &ProcessRow<'a>) -> Cow<'a, str> {
     match wait(row) {
         // How long comes first: names of functions are cut.
         Some((what, time @ WaitTime::Secs(_))) => format!("{} {what}", time.text()).into(),

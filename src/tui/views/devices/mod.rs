@@ -113,7 +113,7 @@ impl View for DevicesView {
     fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
         let graphs = if body.height >= 16 { (body.height / 3).clamp(7, 16) } else { 0 };
         let list = (body.height - graphs).min((self.wanted_rows(cx.shared) + 3).max(6));
-        let graphs = if graphs > 0 { (body.height - list).min(20) } else { 0 };
+        let graphs = if graphs > 0 { (body.height - list).min(30) } else { 0 };
         let [list, graphs] = split_rows(body, body.height - graphs);
         vec![(PaneId::Devices, list), (PaneId::DeviceGraphs, graphs)]
     }

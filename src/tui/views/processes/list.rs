@@ -5,6 +5,7 @@ use crate::export::processes::{delays_unavailable, missing_data_notes};
 use crate::export::{self, table::Table};
 use crate::model::column::{Align, CellValue};
 use crate::model::columns::process::{COLUMNS, ProcessColumnSet as Set, ProcessColumnSpec, ProcessTexts};
+use crate::model::columns::stalls::waits_text;
 use crate::model::history::HistoryFrame;
 use crate::model::io_accounting::IoRates;
 use crate::model::process::{ProcessColumn as Col, ProcessQuery, ProcessRow};
@@ -62,7 +63,7 @@ impl ProcessesView {
         (set, fitted)
     }
 
-    /// Whether a column of numbers or devices is `-` in every row on screen, and has been for some time: a column that
+    /// Whether a column of numbers, devices or waits is `-` or blank in every row on screen, and has been for some time: a column that
     /// came and went with each sample would move all others.
     fn is_empty_column(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
         self.empty_columns.is_lasting(column.id as usize) && self.is_empty_now(shared, column)
@@ -71,9 +72,10 @@ impl ProcessesView {
     fn is_empty_now(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
         let tasks = &shared.system.processes;
         let mut rows = self.window.rows.iter().map(|row| tasks.row(*row));
-        let may_be_empty = column.align == Align::Right || matches!(column.id, Col::Device | Col::Cgroup);
+        let may_be_empty = column.align == Align::Right || matches!(column.id, Col::Device | Col::Cgroup | Col::Waits);
         let is_missing = |row: ProcessRow<'_>| match column.id {
             Col::Cgroup => row.cgroup().is_none() && row.container().is_none(),
+            Col::Waits => waits_text(&row).is_empty(),
             _ => column.sort_key(&row).number.is_nan(),
         };
         may_be_empty && rows.len() > 0 && rows.all(is_missing)
@@ -91,12 +93,17 @@ impl ProcessesView {
 
     /// ` · no DEV, P99ms: no requests`: columns that are not shown because no row has a value.
     fn empty_columns_note(&self, shared: &Shared, width: u16) -> String {
-        let is_delay = |id: Col| matches!(id, Col::IoDelay | Col::SwapinDelay);
-        let columns = self.column_set(shared, width).iter().filter(|c| !is_delay(c.id) && c.id != self.sort_column);
-        let (mut of_requests, mut others) = (Vec::new(), Vec::new());
+        let is_elsewhere = |id: Col| match id {
+            Col::IoDelay | Col::SwapinDelay => true,
+            Col::Waits => self.has_sections(),
+            _ => id == self.sort_column,
+        };
+        let columns = self.column_set(shared, width).iter().filter(|c| !is_elsewhere(c.id));
+        let (mut of_requests, mut waits, mut others) = (Vec::new(), Vec::new(), Vec::new());
         for column in columns.filter(|column| self.is_empty_column(shared, column)) {
             match column.id {
                 Col::Device | Col::IoLatency => of_requests.push(column.header),
+                Col::Waits => waits.push(column.header),
                 _ => others.push(column.header),
             }
         }
@@ -104,7 +111,7 @@ impl ProcessesView {
             [] => String::new(),
             headers => format!(" · no {}: {why}", headers.join(", ")),
         };
-        note(&of_requests, "no requests") + &note(&others, "unknown for these tasks")
+        note(&of_requests, "no requests") + &note(&waits, "none waits") + &note(&others, "unknown for these tasks")
     }
 
     /// The first row of the column at the right that has the history of I/O; empty where there is no room, or no tracing.
