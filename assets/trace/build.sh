@@ -9,8 +9,11 @@ cd "$(dirname "$0")"
 out=${1:-.}
 CLANG=${CLANG:-clang-14}
 STRIP=${STRIP:-llvm-strip-14}
+OBJCOPY=${OBJCOPY:-llvm-objcopy-14}
 for source in *.bpf.c; do
 	object="$out/${source%.c}.o"
 	"$CLANG" -O2 -g -Wall -Werror -target bpf -mcpu=v2 -fdebug-prefix-map="$PWD"=. -c "$source" -o "$object"
 	"$STRIP" -g "$object"
+	# Relocations of the type information, which no loader applies (the values are in place): a quarter of the object.
+	"$OBJCOPY" --remove-section=.rel.BTF --remove-section=.rel.BTF.ext --remove-section=.llvm_addrsig "$object"
 done

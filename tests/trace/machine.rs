@@ -25,7 +25,7 @@ pub fn check_tracing() -> Result<(), String> {
 
 /// Checks that the compiler of the BPF objects is installed.
 pub fn check_clang() -> Result<(), String> {
-    for tool in ["clang-14", "llvm-strip-14"] {
+    for tool in ["clang-14", "llvm-strip-14", "llvm-objcopy-14"] {
         let found = Command::new(tool).arg("--version").stdout(Stdio::null()).status();
         if !found.is_ok_and(|status| status.success()) {
             return Err(format!("no {tool} here"));
