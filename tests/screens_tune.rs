@@ -109,7 +109,7 @@ fn change_history() {
             (50, ChangeStatus::Orphaned),
             (60, over("CONFLICT")),
             (70, ChangeStatus::Kept),
-            (80, over("taken back")),
+            (80, over("reverted")),
         ];
         tree.tell(&mut app, &all);
         app.screen.overlay = None;

@@ -18,7 +18,7 @@ pub(crate) enum NextOp {
     End,
 }
 
-/// How many operations are handed over and taken back at a time.
+/// How many operations are handed over and returned at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BatchSizes {
     /// Operations submitted at a time.

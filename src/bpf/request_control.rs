@@ -171,6 +171,6 @@ mod tests {
         while !tracer.is_sync_worker_idle() {
             std::thread::yield_now();
         }
-        assert!(syncs_reason(&tracer).contains("key F"), "{}", syncs_reason(&tracer));
+        assert!(syncs_reason(&tracer).contains("views Syncs and Findings"), "{}", syncs_reason(&tracer));
     }
 }

@@ -26,7 +26,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
 const FILES: &[(&str, &str)] = &[
     (
         "$XDG_CONFIG_HOME/iotop-plus/config.toml, else ~/.config/iotop-plus/config.toml",
-        "Settings in TOML, written by the key W, beside a directory themes with themes of your own. All are optional; an unknown one is an error that names its \
+        "Settings in TOML, written by the program when asked to, beside a directory themes with themes of your own. All are optional; an unknown one is an error that names its \
          line. Root does not read a file that belongs to another user.",
     ),
     (
@@ -168,6 +168,9 @@ fn write_subcommands(out: &mut Vec<u8>, command: &Command) -> io::Result<()> {
 
 fn write_keys(out: &mut Vec<u8>) -> io::Result<()> {
     write_heading(out, "KEYS")?;
+    let text = "These are the keys without a section keys in the config file, which gives actions other keys. The help of \
+                the program (help in its footer) lists those in force.";
+    Roff::new().text(vec![roman(text)]).to_writer(out)?;
     for (names, help) in help_lines() {
         let mut roff = Roff::new();
         if names.is_empty() {

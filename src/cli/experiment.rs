@@ -170,13 +170,13 @@ fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
         extend_past_dirty_expire(&mut spec, &checked);
     }
     spec.check().map_err(usage)?;
-    let told = describe_experiment(&spec, &checked);
+    let description = describe_experiment(&spec, &checked);
     if options.dry_run {
-        return print_text(&told);
+        return print_text(&description);
     }
     require_root(root, "an experiment sets knobs, which")?;
     if !options.quiet {
-        eprint!("{told}");
+        eprint!("{description}");
     }
     match run_with_progress(root, &spec, options.quiet)? {
         ExperimentMessage::Report(report) => save_and_output(root, *report, options),

@@ -88,11 +88,11 @@ impl BenchTarget {
             return None;
         }
         if !self.directory.is_absolute() {
-            return Some("no directory: choose one on the storage to measure (e)".into());
+            return Some("no directory: choose one on the storage to measure, in the line directory".into());
         }
         match self.result() {
             None => Some(format!(
-                "{} has not answered: its file system may be blocked; choose another directory (e)",
+                "{} has not answered: its file system may be blocked; choose another one in the line directory",
                 self.display_name()
             )),
             Some(Err(why)) => Some(sanitize(why)),

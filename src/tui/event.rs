@@ -1,4 +1,4 @@
-//! Everything that changes the state, as one enum whatever its origin, so that a test can feed any sequence of events.
+//! Everything that changes the state, as one enum whatever its origin, so that a test can send any sequence of events.
 
 #![expect(missing_docs, reason = "the names say what needs no comment")]
 

@@ -195,7 +195,7 @@ impl Settings {
 
     pub fn to_toml(&self) -> String {
         let body = toml::to_string(self).unwrap_or_default();
-        format!("# iotop-plus settings, written by the key W.\n{body}")
+        format!("# iotop-plus settings, written by iotop-plus.\n{body}")
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(missing_docs, reason = "the names say what needs no comment")]
 
+use super::action::Action;
 use super::bench_target::BenchTarget;
 use super::key_config::Keymap;
 use super::knob_snapshot::KnobState;
@@ -56,6 +57,16 @@ pub struct Running {
 }
 
 impl Shared {
+    /// `no device matches (Esc)`: nothing in a list passes its filter, and the key that drops it.
+    pub(crate) fn no_match_text(&self, what: &str) -> String {
+        format!("no {what} matches ({})", self.key(Action::Back))
+    }
+
+    /// The key that an action has now, for a hint; a dash if it has none.
+    pub(crate) fn key(&self, action: Action) -> &str {
+        self.keymap.key_of(action)
+    }
+
     /// A machine of which nothing has been sampled yet.
     pub fn new(system: SystemState) -> Self {
         Self {

@@ -2,7 +2,7 @@
 //! `nr_requests`.
 //!
 //! Such a linked knob gets the newest value that somebody else gave it; if nobody did, the value from before the change.
-//! What somebody else wrote is told from what the kernel computed by the values read back after the change. Where a kill
+//! What somebody else wrote is distinguished from what the kernel computed by the values read back after the change. Where a kill
 //! prevented that, the kernel is asked: writing the change and its old value once more shows what it computes from each.
 //! All of that overwrites values that are still needed, so they are recorded first; the next restore knows them if this
 //! one is killed.

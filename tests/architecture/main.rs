@@ -6,6 +6,7 @@
 mod graph;
 mod rules;
 mod source;
+mod wording;
 
 use graph::{ImportGraph, summarize};
 use rules::{MAX_FILE_LINES, check, is_upward, long_functions};

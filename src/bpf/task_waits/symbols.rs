@@ -17,7 +17,7 @@ pub(crate) struct Symbols {
 }
 
 impl Symbols {
-    /// Errors: why waits cannot be told apart, in one line.
+    /// Errors: why waits cannot be distinguished, in one line.
     pub(super) fn load(root: &Root) -> Result<Self, String> {
         let why = |why: &str| format!("what tasks wait for is not known: /proc/kallsyms {why}");
         let file = std::fs::File::open(root.proc("kallsyms")).map_err(|err| why(&format!("cannot be read: {err}")))?;

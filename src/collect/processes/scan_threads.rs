@@ -119,7 +119,7 @@ pub(crate) struct InlineScanner {
 impl InlineScanner {
     /// Scans and passes the result to the consumer; `on_start` is called when the scan has started. Returns false if no
     /// more scans are needed. If this thread is abandoned in a hung read, another one completes the scan. `None` if a
-    /// scan is running already, or if `/proc` cannot be read, which the consumer is told.
+    /// scan is running already, or if `/proc` cannot be read; the consumer gets the reason.
     pub(crate) fn scan(&self, options: ScanOptions, on_start: impl FnOnce()) -> Option<bool> {
         let owner_id = match self.shared.begin_scan(options, true) {
             Ok(owner_id) => owner_id?,

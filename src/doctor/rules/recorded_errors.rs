@@ -4,7 +4,7 @@ use super::device_health::{growth, named_finding};
 use super::prelude::*;
 use crate::model::health::{BTRFS_ERRORS, BtrfsHealth, BtrfsMember, DeviceHealth, Ext4Errors, Health};
 
-/// An error this recent is news even if no earlier reading is there to compare with.
+/// An error this recent is reported even if no earlier reading is there to compare with.
 const RECENT_SECS: f64 = 600.0;
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {

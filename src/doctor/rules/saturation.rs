@@ -156,7 +156,7 @@ fn advise_slowing(ctx: &RuleContext<'_>, finding: Finding, user: &DeviceUser) ->
     match (user.key, is_idle_class) {
         (Some(key), false) => finding
             .advise_at(
-                format!("slow {} down: ionice class idle (i on its page), or io.max of its cgroup", user.name),
+                format!("slow {} down: ionice class idle (on its page), or io.max of its cgroup", user.name),
                 NavTarget::Task(key),
             )
             .costs("it takes longer; ionice works only with the bfq scheduler (and mq-deadline, by class)"),

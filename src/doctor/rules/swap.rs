@@ -199,7 +199,7 @@ fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_p
             "It waits for the disk whenever it needs a missing page. Healthy servers have some kilobytes of start-up \
              code in swap. Swapped shared memory comes on top: VmSwap does not count it.",
         )
-        .advise_at("see which mappings are swapped (m on its page)", NavTarget::Task(row.key()))
+        .advise_at("see which mappings are swapped: its page reads them when asked", NavTarget::Task(row.key()))
         .costs("walks its page tables, which stops it meanwhile, for seconds if it is large")
         .advise_at("lower vm.swappiness; give it memory.low, or lock its memory", knob("vm.swappiness"))
         .costs("the file cache is dropped earlier")

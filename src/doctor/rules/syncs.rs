@@ -7,7 +7,7 @@ use super::prelude::*;
 use crate::doctor::device_users::{DeviceUsers, MAIN_DEVICE_SHARE, Requests};
 use crate::doctor::rule_context::IoTask;
 use crate::model::reading::Reading;
-use crate::model::syncs::{NOT_REQUESTED, ON_CPU, SyncActivity, SyncRate, wait_text};
+use crate::model::syncs::{ON_CPU, SyncActivity, SyncRate, is_not_requested, wait_text};
 use std::collections::HashMap;
 
 const WINDOW_SECS: f64 = 4.0;
@@ -84,7 +84,7 @@ fn traced_ticks<'a>(ctx: &RuleContext<'a>) -> impl Iterator<Item = (&'a Snapshot
 }
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>, cause: SyncCause) -> RuleResult {
-    if matches!(&ctx.system.snapshot.syncs, Reading::Absent(why) if why == NOT_REQUESTED) {
+    if matches!(&ctx.system.snapshot.syncs, Reading::Absent(why) if is_not_requested(why)) {
         return Ok(());
     }
     let newest = ctx.require(&ctx.system.snapshot.syncs)?;

@@ -18,7 +18,7 @@ static LIMITS: ColumnSource =
 static OOM: ColumnSource = ColumnSource::new("/proc/PID/oom_score and oom_score_adj", "where they may not be read");
 static STATUS: ColumnSource = ColumnSource::new("/proc/PID/status", "where it may not be read");
 static SMAPS: ColumnSource = ColumnSource::new(
-    "/proc/PID/smaps, by a child process when v asks for it",
+    "/proc/PID/smaps, by a child process when its page is asked for them",
     "where it may not be read, and for what the kernel does not count",
 );
 static TASK_DELAYS: ColumnSource =

@@ -195,12 +195,13 @@ impl App {
             return;
         }
         let cursor_row = self.draw_cell_cursor(prompt, theme, buf);
+        let save = self.shared.key(Action::SaveConfig);
+        let columns_note =
+            format!("Enter shows or hides, ← → move, Delete: as at first, Esc closes, then {save} saves");
         let (title, note) = match prompt.purpose {
             PromptPurpose::Command => ("Commands", "type to search, ↑ ↓ choose, Enter does it, Esc closes"),
             PromptPurpose::Sort => ("Sort by", "type to search, ↑ ↓ choose, Enter sorts, Esc closes"),
-            PromptPurpose::Columns => {
-                ("Columns", "Enter shows or hides, ← → move, Delete: as at first, Esc closes, then W saves")
-            }
+            PromptPurpose::Columns => ("Columns", &*columns_note),
             _ => ("Columns", "← → ↑ ↓ choose, type to search, Esc closes"),
         };
         let text_rows = TEXT_ROWS + if prompt.purpose == PromptPurpose::Explain { SOURCE_ROWS } else { 0 };

@@ -7,7 +7,7 @@ use super::layout;
 use super::state::App;
 use super::timeline::draw_timeline;
 use crate::export::table::Table;
-use crate::tui::view::{Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt};
+use crate::tui::view::{Action, Confirmation, Context, Dialog, KeyContext, Overlay, PaneId, PendingChange, Prompt};
 use crate::tui::widgets::{CellBuffer, Rect, Theme, clear_area, draw_border, draw_input, draw_popup, draw_text, wrap};
 use ratatui::buffer::Buffer;
 
@@ -17,7 +17,8 @@ pub fn draw(app: &App, buf: &mut CellBuffer) {
     buf.symbols = app.shared.symbols;
     if layout::is_too_small(app.screen.size) {
         let (w, h) = layout::MIN_SIZE;
-        draw_text(buf, 0, 0, &format!("iotop-plus needs {w}x{h} cells; q quits"), app.screen.size.0, theme.warn);
+        let text = format!("iotop-plus needs {w}x{h} cells; {} quits", app.shared.key(Action::Quit));
+        draw_text(buf, 0, 0, &text, app.screen.size.0, theme.warn);
         return;
     }
     let (layout, focused) = app.arrange();

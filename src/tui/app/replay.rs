@@ -121,7 +121,8 @@ impl App {
                 replay.is_searching = true;
                 let direction = if forward { "next" } else { "previous" };
                 let time = self.shared.format_time_of_day(wall_ns);
-                self.screen.info(format!("searching for the {direction} finding, at {time}; Esc ends the search"));
+                let end = self.shared.key(Action::Back);
+                self.screen.info(format!("searching for the {direction} finding, at {time}; {end} ends the search"));
             }
             ReplayEvent::SearchEnded { forward, transitions } => {
                 replay.is_searching = false;

@@ -62,7 +62,7 @@ impl ReplaySource {
     }
 }
 
-/// Fills the timeline, in a thread that reads the file a second time. What it cannot read stays unjudged; the player says
+/// Fills the timeline, in a thread that reads the file a second time. What it cannot read is not judged; the player says
 /// why the file cannot be read.
 fn judge_in_background(
     root: Root,

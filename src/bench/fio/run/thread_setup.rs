@@ -6,7 +6,7 @@ use crate::bench::syscalls::{set_io_priority, set_memory_policy};
 use crate::model::reading::describe_io_error;
 use rustix::thread::CpuSet;
 
-/// Sets up the calling thread for a clone. What is refused for want of a privilege is noted.
+/// Sets up the calling thread for a clone. What is refused without a privilege is noted.
 ///
 /// # Errors
 /// A processor or a memory node is not there.

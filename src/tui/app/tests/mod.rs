@@ -1,5 +1,4 @@
 //! (state, key) -> (state, effects), as a table.
-
 mod column_choice;
 mod figures;
 mod files;
@@ -8,6 +7,7 @@ mod findings;
 pub mod fixture;
 mod footer;
 mod groups;
+mod hints;
 mod mouse;
 mod random_input;
 mod replay;

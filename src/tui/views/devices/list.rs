@@ -147,7 +147,8 @@ impl DevicesView {
             let key = shared.keymap.key_of(Action::ToggleActiveOnly);
             draw_text(buf, body.x, y, &format!("{idle} idle ({key} shows all)"), body.width, theme.dim);
         } else if lines.is_empty() {
-            let text = if rates.is_empty() { "no block device has done any I/O" } else { "no device matches (Esc)" };
+            let text = shared.no_match_text("device");
+            let text = if rates.is_empty() { "no block device has done any I/O" } else { &text };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
     }

@@ -7,7 +7,7 @@ use crate::experiment::arm_settings::ValidatedSpec;
 use crate::experiment::description::{describe_experiment, extend_past_dirty_expire};
 use crate::experiment::spec::{ExperimentSpec, OnComplete};
 use crate::sanitize::sanitize;
-use crate::tui::view::{ArmCheck, Shared};
+use crate::tui::view::{Action, ArmCheck, RunAction, Shared};
 use crate::tui::views::runs::{FormLine, RunForms};
 use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::tuning::sudo::shell_quote;
@@ -49,7 +49,7 @@ const SPEC_LINES: [(&str, &str, &[&str], &str); 7] = [
     ("control", "repeat with direct I/O, which dirty-page knobs do not affect", &["off", "on"], ""),
     (
         "then",
-        "if B is better: undo, keep until the next boot, or lease (its length: L in Tune)",
+        "if B is better: undo, keep until the next boot, or lease (its length is set in Tune)",
         &["undo", "keep", "lease"],
         "",
     ),
@@ -259,7 +259,8 @@ impl RunForms for ExperimentForm {
         let warnings = inspection.iter().flat_map(|found| found.warnings(spec.plan.direct));
         out.extend(warnings.map(|w| (format!("! {w}"), TextStyle::Warn)));
         if shared.knobs.snapshot.is_some() && !shared.knobs.can_write() {
-            out.push(("! not root: S shows the sudo command".into(), TextStyle::Warn));
+            let start = shared.key(Action::Run(RunAction::Start));
+            out.push((format!("! not root: {start} shows the sudo command"), TextStyle::Warn));
         }
         out
     }

@@ -7,7 +7,7 @@ use crate::experiment::spec::Arm;
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::ChangeStatus;
-use crate::tui::view::Shared;
+use crate::tui::view::{Action, ExperimentAction, Shared, TuneAction};
 use crate::tui::views::runs::{RunReports, report_text};
 use crate::tui::widgets::{StyledLine, TextStyle};
 use crate::units::format_duration;
@@ -63,6 +63,9 @@ impl RunReports for ExperimentForm {
 
 /// Whose values are in effect, and the keys that change that.
 fn change_status_text(report: &ExperimentReport, shared: &Shared) -> String {
+    let apply = shared.key(Action::Experiment(ExperimentAction::Apply));
+    let keep = shared.key(Action::Experiment(ExperimentAction::Keep));
+    let undo = shared.key(Action::Tune(TuneAction::Undo));
     let knobs = &shared.knobs;
     let stands = |i: usize| {
         report.settings.iter().all(|s| {
@@ -72,16 +75,17 @@ fn change_status_text(report: &ExperimentReport, shared: &Shared) -> String {
     };
     if !stands(1) {
         let whose = if stands(0) { "A's values are in effect" } else { "neither A's nor B's values are in effect" };
-        return format!("Now: {whose}. Press A to apply B on a lease, K for good.");
+        return format!("Now: {whose}. Press {apply} to apply B on a lease, {keep} for good.");
     }
     let open = knobs.changes().iter().find(|c| c.belongs_to(report) && !matches!(c.status, ChangeStatus::Closed(_)));
     match open.map(|c| (c.id, &c.status)) {
         Some((id, ChangeStatus::Leased(left))) => {
             // The countdown of this screen's own leases is exact to the second.
             let left = knobs.leases.iter().find(|l| l.id == id).map_or(left, |l| &l.secs_left);
-            format!("Now: B is in effect, change {id} reverts in {}. K keeps it, U reverts it.", format_duration(*left))
+            let left = format_duration(*left);
+            format!("Now: B is in effect, change {id} reverts in {left}. {keep} keeps it, {undo} reverts it.")
         }
-        Some((id, _)) => format!("Now: B is in effect by change {id}. U reverts it."),
+        Some((id, _)) => format!("Now: B is in effect by change {id}. {undo} reverts it."),
         None => "Now: B's values are in effect, not by a change of this program.".into(),
     }
 }

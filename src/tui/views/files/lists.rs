@@ -68,8 +68,11 @@ impl FilesView {
             }
         }
         if rows.is_empty() && body.height > 0 {
-            let text = if files.rows.is_empty() { "No I/O in the interval" } else { "no row matches (Esc)" };
-            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+            let text = match files.rows.is_empty() {
+                true => "No I/O in the interval".to_owned(),
+                false => cx.shared.no_match_text("row"),
+            };
+            draw_text(buf, body.x, body.y, &text, body.width, theme.dim);
         }
     }
 

@@ -80,7 +80,7 @@ impl Involved {
             FindingSubject::Device(id, _) => Some(*id),
             _ => f.devices.first().copied(),
         });
-        // Without a device its users cannot be told from tasks that are busy elsewhere.
+        // Without a device its users cannot be distinguished from tasks that are busy elsewhere.
         let users = device.map_or(Vec::new(), |id| device_users(shared, id));
         let (cause, delayed) = find_cause(shared, incident, &users);
         let mut victims = victims(shared, incident, device);

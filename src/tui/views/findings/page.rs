@@ -7,7 +7,7 @@ use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
 use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, draw_text, patch_style, wrap};
 
 const LABEL_WIDTH: u16 = 9;
@@ -50,7 +50,7 @@ impl FindingsView {
         if !gaps.is_empty() {
             out.push(plain("", String::new(), ParagraphKind::Secondary));
         }
-        for (text, label) in gaps.iter().zip(std::iter::once("unjudged").chain(std::iter::repeat(""))) {
+        for (text, label) in gaps.iter().zip(std::iter::once("skipped").chain(std::iter::repeat(""))) {
             out.push(plain(label, indent(text), ParagraphKind::Secondary));
         }
         out
@@ -65,7 +65,8 @@ impl FindingsView {
     pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::IncidentPage));
         let title = self.selected_incident(cx.shared).map_or("Finding", |s| s.cause().rule);
-        let inner = cx.draw_frame(buf, PaneId::IncidentPage, area, title, "Enter goes there");
+        let note = format!("{} goes there", cx.shared.key(Action::Open));
+        let inner = cx.draw_frame(buf, PaneId::IncidentPage, area, title, &note);
         let all = self.page_lines(cx.shared, inner.width);
         let height = usize::from(inner.height);
         let selected = self.selected_target;

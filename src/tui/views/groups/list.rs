@@ -61,8 +61,11 @@ impl GroupsView {
             }
         }
         if rows.is_empty() && body.height > 0 {
-            let text = if groups.groups.is_empty() { "no control groups" } else { "no row matches (Esc)" };
-            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+            let text = match groups.groups.is_empty() {
+                true => "no control groups".to_owned(),
+                false => cx.shared.no_match_text("row"),
+            };
+            draw_text(buf, body.x, body.y, &text, body.width, theme.dim);
         }
     }
 

@@ -17,7 +17,7 @@ use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 use crate::model::process::{IoBytes, ProcessRow, TaskKey};
 use crate::model::reading::Reading;
 use crate::sanitize::sanitize;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, columns_text, draw_column};
 use crate::units::{format_bytes, format_duration};
 
@@ -52,14 +52,14 @@ impl ProcessesView {
         let Some(p) = &self.page else { return Vec::new() };
         let mut out = counters_and_facts(cx.shared, p);
         out.line("");
-        out.0.extend(mapping_lines(p, cx.shared.system.now().boot_ns));
+        out.0.extend(mapping_lines(p, cx.shared));
         out.0
     }
 
     /// Number of lines that scroll in a pane of that inner area: where facts stand beside the mappings, only the mappings.
     pub(super) fn scrolled_lines(&self, cx: &Context, inner: Rect) -> usize {
         match &self.page {
-            Some(p) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(p, cx.shared.system.now().boot_ns).len(),
+            Some(p) if inner.width >= SIDE_BY_SIDE_WIDTH => mapping_lines(p, cx.shared).len(),
             _ => self.detail_lines(cx).len(),
         }
     }
@@ -77,7 +77,7 @@ impl ProcessesView {
         let facts = facts.map(|(line, strong)| (line, if strong { cx.theme.title } else { cx.theme.text }));
         draw_column(buf, Rect { width: half - 1, ..inner }, facts);
         let right = Rect { x: inner.x + half, width: inner.width - half, ..inner };
-        draw_detail_lines(cx, right, buf, &mapping_lines(p, cx.shared.system.now().boot_ns));
+        draw_detail_lines(cx, right, buf, &mapping_lines(p, cx.shared));
     }
 
     pub(super) fn detail_table(&self, cx: &Context) -> Table {
@@ -245,13 +245,15 @@ fn push_facts(p: &TaskPage, now_boot_ns: u64, out: &mut DetailText) {
 }
 
 /// The mappings, or how to load them and what that costs.
-fn mapping_lines(p: &TaskPage, now_boot_ns: u64) -> Vec<(String, bool)> {
+fn mapping_lines(p: &TaskPage, shared: &Shared) -> Vec<(String, bool)> {
+    let now_boot_ns = shared.system.now().boot_ns;
     let mut out = DetailText::default();
     let Some(reply) = &p.mappings else {
         if p.mappings_requested {
             out.strong("reading its mappings …");
         } else {
-            out.strong("v reads its mappings with Size, Rss, Pss and Swap of each");
+            let read = shared.key(Action::LoadMappings);
+            out.strong(format!("{read} reads its mappings with Size, Rss, Pss and Swap of each"));
             out.line("(walks its page tables: seconds for hundreds of GB, during which it may wait)");
         }
         return out.0;

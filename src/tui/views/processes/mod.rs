@@ -220,7 +220,7 @@ impl View for ProcessesView {
                 out.push(Effect::ScanThreads(self.show_threads));
             }
             Action::ToggleTree if cx.shared.frozen_seq.is_some() => {
-                out.error("a past tick keeps no tree; Space is live again")
+                out.error(format!("a past tick keeps no tree; {} is live again", cx.shared.key(Action::Freeze)))
             }
             Action::ToggleTree => {
                 self.follow = self.selected_task(cx.shared).map(|row| row.key());

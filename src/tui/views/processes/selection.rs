@@ -4,7 +4,7 @@ use super::ProcessesView;
 use super::sections::{INDENT, TaskLine};
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessRow, ProcessWindow, TaskKey};
-use crate::tui::view::{Context, Outbox, Shared};
+use crate::tui::view::{Action, Context, Outbox, Shared};
 use crate::tui::widgets::{RowSearch, area_below};
 use ratatui::layout::Rect;
 
@@ -110,7 +110,8 @@ impl ProcessesView {
     /// Folds or unfolds the threads of the selected process; in the tree, everything below it.
     pub(super) fn toggle_fold(&mut self, cx: &Context, out: &mut Outbox) {
         if !self.show_threads && !self.show_tree {
-            return out.info("threads are folded; p shows them, t shows the tree");
+            let [threads, tree] = [Action::ToggleThreads, Action::ToggleTree].map(|action| cx.shared.key(action));
+            return out.info(format!("threads are folded; {threads} shows them, {tree} shows the tree"));
         }
         let Some(row) = self.selected_task(cx.shared) else { return };
         let (pid, process) = (row.pid(), cx.shared.system.processes.find_main_thread(&row.key()));

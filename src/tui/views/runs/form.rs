@@ -4,7 +4,7 @@ use super::form_line::{DIRECTORY, FormLine};
 use super::kind::RunKind;
 use super::state::{PAGE_FOCUS, RunRow, RunView};
 use crate::export::table::Table;
-use crate::tui::view::{Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose, Request};
+use crate::tui::view::{Action, Context, Outbox, Overlay, PaneClick, Prompt, PromptPurpose, Request, RunAction};
 use crate::tui::widgets::{
     CellBuffer, FormLayout, Rect, StyledLine, draw_input, draw_lines, draw_text, form_layout, highlight_row, wrap_lines,
 };
@@ -129,7 +129,8 @@ impl<K: RunKind> RunView<K> {
         let from = self.text_offset.min(below);
         draw_lines(theme, layout.rest, buf, &text, from);
         if from < below {
-            let key = if focused { "↓ scrolls" } else { "F2, then z shows them" };
+            let [edit, zoom] = [Action::Run(RunAction::Edit), Action::Zoom].map(|action| cx.shared.key(action));
+            let key = if focused { "↓ scrolls".to_owned() } else { format!("{edit}, then {zoom} shows them") };
             let more = format!(" {} more lines: {key} ", below - from);
             draw_text(buf, area.x + 2, area.bottom() - 1, &more, area.width.saturating_sub(4), theme.dim);
         }

@@ -5,7 +5,7 @@ use super::state::{OpenedResult, Run, RunEnding, RunView};
 use crate::bench::store::Storable;
 use crate::export::table::Table;
 use crate::sanitize::{sanitize, wrap};
-use crate::tui::view::Context;
+use crate::tui::view::{Action, Context, RunAction, Shared};
 use crate::tui::widgets::{
     CellBuffer, Rect, StyledLine, TextStyle, area_below, draw_bar, draw_lines, draw_text, wrap_lines,
 };
@@ -100,27 +100,30 @@ impl<K: RunKind> RunView<K> {
             },
             None => match self.shown_run() {
                 Some(run) => outcome_lines(run, cx, width),
-                None => self.selected_result_card(),
+                None => self.selected_result_card(cx.shared),
             },
         };
         wrap_lines(lines, width.into())
     }
 
     /// A stored result that is selected but not opened.
-    fn selected_result_card(&self) -> Vec<StyledLine> {
+    fn selected_result_card(&self, shared: &Shared) -> Vec<StyledLine> {
+        let [compare, mark] = [RunAction::Compare, RunAction::Mark].map(|action| shared.key(Action::Run(action)));
         let Some(stored) = self.selected_result() else { return Vec::new() };
         let id = &stored.id;
         let mark_hint = match &self.marked {
-            Some(marked) if marked == id => "Marked: c on another one compares the two.".into(),
-            Some(marked) => format!("c compares it with {}, the marked one.", sanitize(marked)),
-            None => "c compares it with the newest of its kind; m marks it, to compare others with.".into(),
+            Some(marked) if marked == id => format!("Marked: {compare} on another one compares the two."),
+            Some(marked) => format!("{compare} compares it with {}, the marked one.", sanitize(marked)),
+            None => {
+                format!("{compare} compares it with the newest of its kind; {mark} marks it, to compare others with.")
+            }
         };
         let style = if stored.is_damaged { TextStyle::Crit } else { TextStyle::Plain };
         vec![
             (format!("{} {}", sanitize(&stored.profile), sanitize(id)), TextStyle::Strong),
             (sanitize(&stored.summary), style),
             (String::new(), TextStyle::Plain),
-            ("Enter shows it.".into(), TextStyle::Dim),
+            (format!("{} shows it.", shared.key(Action::Open)), TextStyle::Dim),
             (mark_hint, TextStyle::Dim),
         ]
     }

@@ -6,7 +6,7 @@ use crate::bench::store::{Storable, StoredReport};
 use crate::jobs::bench_jobs::StoreJob;
 use crate::jobs::job::WorkerReply;
 use crate::subprocess::runner::ChildEvent;
-use crate::tui::view::{Context, Dialog, Effect, Outbox, PaneId, PendingChange, RunAction, RunEffect};
+use crate::tui::view::{Action, Context, Dialog, Effect, Outbox, PaneId, PendingChange, RunAction, RunEffect};
 
 impl<R> OpenedResult<R> {
     /// A page of one result, or a comparison of two.
@@ -28,8 +28,8 @@ impl<K: RunKind> RunView<K> {
             RunAction::Cancel => self.cancel(out),
             RunAction::Edit => self.edit(cx, out),
             RunAction::Reset => self.reset_line(cx, out),
-            RunAction::Mark => self.toggle_mark(out),
-            RunAction::Compare => self.compare_marked(out),
+            RunAction::Mark => self.toggle_mark(cx, out),
+            RunAction::Compare => self.compare_marked(cx, out),
             RunAction::FocusList => out.focus_pane(LIST_FOCUS),
             RunAction::FocusPage => out.focus_pane(PAGE_FOCUS),
         }
@@ -179,15 +179,18 @@ impl<K: RunKind> RunView<K> {
         out.push(Effect::RunJob((K::STORE_JOB)(StoreJob::Load(ids))));
     }
 
-    fn toggle_mark(&mut self, out: &mut Outbox) {
+    fn toggle_mark(&mut self, cx: &Context, out: &mut Outbox) {
         match self.selected_result().map(|stored| stored.id.clone()) {
-            None => out.error("m marks a kept result: select one in the list"),
+            None => {
+                let mark = cx.shared.key(Action::Run(RunAction::Mark));
+                out.error(format!("{mark} marks a kept result: select one in the list"));
+            }
             selected if selected == self.marked => self.marked = None,
             selected => self.marked = selected,
         }
     }
 
-    fn compare_marked(&mut self, out: &mut Outbox) {
+    fn compare_marked(&mut self, cx: &Context, out: &mut Outbox) {
         match (&self.marked, self.selected_result().map(|stored| stored.id.clone())) {
             (_, None) => out.error("select a kept result to compare the marked one with"),
             (Some(marked), Some(selected)) if *marked != selected => {
@@ -199,7 +202,11 @@ impl<K: RunKind> RunView<K> {
                     self.show_results(vec![other, selected], out);
                     out.focus_pane(PAGE_FOCUS);
                 }
-                None => out.error("mark another result first (m), then c compares the selected one with it"),
+                None => {
+                    let [mark, compare] = [RunAction::Mark, RunAction::Compare].map(|a| cx.shared.key(Action::Run(a)));
+                    let text = "compares the selected one with it";
+                    out.error(format!("mark another result first ({mark}), then {compare} {text}"));
+                }
             },
         }
     }

@@ -65,8 +65,11 @@ impl SyncsView {
             }
         }
         if rows.is_empty() && body.height > 0 {
-            let text = if syncs.rows.is_empty() { "No syncs yet" } else { "no row matches (Esc)" };
-            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
+            let text = match syncs.rows.is_empty() {
+                true => "No syncs yet".to_owned(),
+                false => cx.shared.no_match_text("row"),
+            };
+            draw_text(buf, body.x, body.y, &text, body.width, theme.dim);
         }
     }
 

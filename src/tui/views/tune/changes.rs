@@ -9,7 +9,7 @@ use crate::model::change_impact::{
 use crate::model::disk::DevId;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, change_texts, device_of};
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared, TuneAction};
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_reason, draw_text, draw_wrapped, patch_style, wrap,
 };
@@ -64,8 +64,10 @@ impl TuneView {
 
     pub(super) fn render_changes(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (theme, focused) = (&cx.theme, cx.is_focused(PaneId::ChangeHistory));
-        let inner =
-            cx.draw_frame(buf, PaneId::ChangeHistory, area, "Changes of this boot", "U Undo  K Keep  M Restart lease");
+        let [undo, keep, renew] =
+            [TuneAction::Undo, TuneAction::Keep, TuneAction::Renew].map(|action| cx.shared.key(Action::Tune(action)));
+        let note = format!("{undo} Undo  {keep} Keep  {renew} Restart lease");
+        let inner = cx.draw_frame(buf, PaneId::ChangeHistory, area, "Changes of this boot", &note);
         if let Some(why) = self.knobs.snapshot.as_ref().and_then(|s| s.changes_error.as_deref()) {
             return draw_reason(buf, inner, why, theme.dim);
         }

@@ -3,7 +3,7 @@
 use super::{TuneView, cached_knobs};
 use crate::sanitize::sanitize;
 use crate::tui::settings::LEASE_SECS_RANGE;
-use crate::tui::view::{Context, Outbox, PaneId, Prompt, PromptPurpose};
+use crate::tui::view::{Action, Context, Outbox, PaneId, Prompt, PromptPurpose};
 use crate::tui::widgets::{CellBuffer, Rect, area_below, clear_area, draw_column, draw_frame, draw_input, wrap};
 use crate::tuning::knob::{AllowedValues, KnobLink, KnobUnit};
 use crossterm::event::KeyCode;
@@ -21,10 +21,11 @@ impl TuneView {
         }
     }
 
-    pub(super) fn set_lease_duration(&mut self, text: &str, out: &mut Outbox) -> Result<(), String> {
+    pub(super) fn set_lease_duration(&mut self, text: &str, cx: &Context, out: &mut Outbox) -> Result<(), String> {
         let secs = text.parse::<u64>().ok().filter(|s| LEASE_SECS_RANGE.contains(s));
         self.knobs.lease_secs = secs.ok_or_else(|| format!("\"{text}\": a lease is 1 to 86400 seconds"))?;
-        out.info(format!("changes revert after {} s; W saves this", self.knobs.lease_secs));
+        let save = cx.shared.key(Action::SaveConfig);
+        out.info(format!("changes revert after {} s; {save} saves this", self.knobs.lease_secs));
         Ok(())
     }
 

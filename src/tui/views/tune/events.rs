@@ -5,27 +5,31 @@ use super::apply::orphaned_changes;
 use crate::jobs::job::WorkerReply;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ActiveLease, ChangeStatus, KnobSnapshot};
-use crate::tui::view::{Context, Effect, LeaseCommand, Outbox, TuneEffect, TuneEvent, ViewId, ViewRequest};
+use crate::tui::view::{
+    Action, Context, Effect, LeaseCommand, Outbox, TuneAction, TuneEffect, TuneEvent, ViewId, ViewRequest,
+};
 use crate::units::format_duration;
 use std::sync::Arc;
 
 impl TuneView {
     pub(super) fn on_tune_event(&mut self, event: TuneEvent, cx: &Context, out: &mut Outbox) {
+        let [undo, keep] = [TuneAction::Undo, TuneAction::Keep].map(|action| cx.shared.key(Action::Tune(action)));
         match event {
             TuneEvent::Refreshed(snapshot) => return self.on_refreshed(snapshot, cx, out),
             TuneEvent::LeaseTime { id, secs_left, was_renewed } => {
                 self.knobs.leases.iter_mut().filter(|l| l.id == id).for_each(|l| l.secs_left = secs_left);
                 if was_renewed {
-                    out.info(format!("change {id}: reverts in {} unless you press K", format_duration(secs_left)));
+                    let left = format_duration(secs_left);
+                    out.info(format!("change {id}: reverts in {left} unless you press {keep}"));
                     self.refresh_now(out);
                 }
                 return;
             }
-            TuneEvent::Applied { id, lease_secs } => self.on_applied(id, lease_secs, out),
+            TuneEvent::Applied { id, lease_secs } => self.on_applied(id, lease_secs, cx, out),
             TuneEvent::AppliedPermanently(id) => {
                 self.busy_with = None;
                 self.show_newest_change();
-                out.info(format!("change {id} applied and stays until the machine boots; U reverts it"));
+                out.info(format!("change {id} applied and stays until the machine boots; {undo} reverts it"));
             }
             TuneEvent::Refused(why) => self.on_failure(why, out),
             TuneEvent::Failed(why) => {
@@ -34,7 +38,7 @@ impl TuneView {
             }
             TuneEvent::Kept(id) => {
                 self.remove_lease(id);
-                out.info(format!("change {id} stays until the machine boots; U reverts it"));
+                out.info(format!("change {id} stays until the machine boots; {undo} reverts it"));
             }
             TuneEvent::Detached(id) => self.remove_lease(id),
             TuneEvent::Undone { id, boot_ns, was_automatic, lines, is_fully_restored, is_closed } => {
@@ -50,7 +54,7 @@ impl TuneView {
             }
             TuneEvent::TunerLost(id) => {
                 self.remove_lease(id);
-                out.error(format!("the tuner of change {id} was killed: the new values stay; U reverts them"));
+                out.error(format!("the tuner of change {id} was killed: the new values stay; {undo} reverts them"));
             }
         }
         self.refresh_now(out);
@@ -120,7 +124,7 @@ impl TuneView {
         }
     }
 
-    fn on_applied(&mut self, id: u64, lease_secs: Option<u64>, out: &mut Outbox) {
+    fn on_applied(&mut self, id: u64, lease_secs: Option<u64>, cx: &Context, out: &mut Outbox) {
         self.busy_with = None;
         for assignment in std::mem::take(&mut self.applying) {
             if let Some((name, value)) = assignment.rsplit_once('=')
@@ -138,7 +142,11 @@ impl TuneView {
             return out.push(Effect::Tune(TuneEffect::Command(vec![id], LeaseCommand::Undo)));
         }
         let back = format_duration(secs_left);
-        out.info(format!("change {id} applied; reverts in {back}: K keeps, U reverts, M restarts the lease"));
+        let [keep, undo, renew] =
+            [TuneAction::Keep, TuneAction::Undo, TuneAction::Renew].map(|action| cx.shared.key(Action::Tune(action)));
+        out.info(format!(
+            "change {id} applied; reverts in {back}: {keep} keeps, {undo} reverts, {renew} restarts the lease"
+        ));
     }
 
     pub(super) fn on_boot_values(&mut self, reply: WorkerReply, out: &mut Outbox) {

@@ -3,7 +3,7 @@
 use super::{TuneView, cached_knobs};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, PaneId, Shared, TuneAction};
 use crate::tui::widgets::{CellBuffer, Rect, Style, Theme, draw_text, wrap};
 
 const LABEL_WIDTH: u16 = 10;
@@ -12,14 +12,15 @@ const LABEL_WIDTH: u16 = 10;
 type PagePart = (&'static str, String, Style);
 
 impl TuneView {
-    fn page_parts(&self, theme: &Theme) -> Vec<PagePart> {
+    fn page_parts(&self, shared: &Shared, theme: &Theme) -> Vec<PagePart> {
+        let apply = shared.key(Action::Tune(TuneAction::Apply));
         let (Some(row), Some(snapshot)) = (self.selected_knob(), &self.knobs.snapshot) else { return Vec::new() };
         let (machine, knob) = (&snapshot.machine, row.knob());
         let meaning = |value: &String| cached_knobs::describe_value(snapshot, &row.name, value);
         let mut out =
             vec![("now", row.long_value(machine), if row.reading.is_err() { theme.warn } else { theme.text })];
         if let Some(value) = self.pending.get(&row.name) {
-            out.push(("pending", format!("{}  (A applies)", meaning(value)), theme.changed));
+            out.push(("pending", format!("{}  ({apply} applies)", meaning(value)), theme.changed));
         }
         out.push(("at start", self.initial_values.get(&row.name).map_or("-".into(), meaning), theme.text));
         out.push(("default", row.default_text(machine), theme.text));
@@ -42,9 +43,9 @@ impl TuneView {
         out
     }
 
-    pub(super) fn page_lines(&self, theme: &Theme, width: u16) -> Vec<PagePart> {
+    pub(super) fn page_lines(&self, shared: &Shared, theme: &Theme, width: u16) -> Vec<PagePart> {
         let mut out = Vec::new();
-        for (label, text, style) in self.page_parts(theme) {
+        for (label, text, style) in self.page_parts(shared, theme) {
             let indent = if label.is_empty() { 0 } else { LABEL_WIDTH };
             let lines = wrap(&text, usize::from(width.saturating_sub(indent).max(8)));
             for (i, line) in lines.into_iter().enumerate() {
@@ -58,8 +59,11 @@ impl TuneView {
     pub(super) fn render_knob(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let theme = &cx.theme;
         let title = self.selected_knob().map_or("Knob", |r| &r.display_name);
-        let inner = cx.draw_frame(buf, PaneId::KnobPage, area, title, "g graph  P persist");
-        let lines = self.page_lines(theme, inner.width);
+        let [graph, persist] =
+            [TuneAction::Graph, TuneAction::Persist].map(|action| cx.shared.key(Action::Tune(action)));
+        let note = format!("{graph} graph  {persist} persist");
+        let inner = cx.draw_frame(buf, PaneId::KnobPage, area, title, &note);
+        let lines = self.page_lines(cx.shared, theme, inner.width);
         let last = lines.len().saturating_sub(usize::from(inner.height));
         let skip = self.page_scroll.selected.min(last);
         for ((label, text, style), y) in lines.iter().skip(skip).zip(inner.y..inner.bottom()) {
@@ -74,7 +78,7 @@ impl TuneView {
     pub(super) fn knob_table(&self, shared: &Shared) -> Table {
         let name = self.selected_knob().map_or("", |r| r.display_name.as_str());
         let mut table = Table::new(shared.table_title(name), &[("", false), ("", false)]);
-        let parts = self.page_parts(&shared.theme()).into_iter();
+        let parts = self.page_parts(shared, &shared.theme()).into_iter();
         table.rows.extend(parts.map(|(label, text, _)| vec![label.to_owned(), text]));
         table
     }

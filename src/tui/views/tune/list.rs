@@ -4,7 +4,7 @@ use super::{KnobListLine, TuneView};
 use crate::export::table::Table;
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
-use crate::tui::view::{Context, PaneId, Shared};
+use crate::tui::view::{Action, Context, ExperimentAction, PaneId, Shared, TuneAction};
 use crate::tui::widgets::{
     CellBuffer, Rect, Theme, area_below, draw_text, draw_wrapped, patch_style, split_columns, split_rows,
 };
@@ -66,17 +66,28 @@ impl TuneView {
     }
 
     /// The keys, or what the tuner is doing, for the upper edge of the pane.
-    fn key_hint(&self) -> String {
+    fn key_hint(&self, shared: &Shared) -> String {
+        let key = |action| shared.key(Action::Tune(action));
+        let [apply, keep, undo] = [TuneAction::Apply, TuneAction::Keep, TuneAction::Undo].map(key);
+        let [renew, presets] = [TuneAction::Renew, TuneAction::Presets].map(key);
+        let try_it = shared.key(Action::Experiment(ExperimentAction::TryPending));
         let pending = self.pending.len();
         if let Some(busy) = &self.busy_with {
             return format!("{busy} ...");
         }
         match (&self.knobs.snapshot, self.knobs.leases.last()) {
             (None, _) => "reading ...".into(),
-            _ if pending > 0 => format!("{pending} pending: A apply, B experiment, Esc discard"),
-            (_, Some(lease)) => format!("change {} on lease: K keep  U undo  M restart", lease.id),
+            _ if pending > 0 => {
+                format!("{pending} pending: {apply} apply, {try_it} experiment, {} discard", shared.key(Action::Back))
+            }
+            (_, Some(lease)) => {
+                format!("change {} on lease: {keep} keep  {undo} undo  {renew} restart", lease.id)
+            }
             (Some(s), _) if !s.can_write => "not root: shows the sudo command".into(),
-            _ => "Enter edit  l presets  A apply  B experiment".into(),
+            _ => {
+                let edit = shared.key(Action::Open);
+                format!("{edit} edit  {presets} presets  {apply} apply  {try_it} experiment")
+            }
         }
     }
 
@@ -86,7 +97,7 @@ impl TuneView {
             true => "Tune".to_owned(),
             false => format!("Tune, only {}", sanitize(&self.filter)),
         };
-        let inner = cx.draw_frame(buf, PaneId::TuneKnobs, area, &title, &self.key_hint());
+        let inner = cx.draw_frame(buf, PaneId::TuneKnobs, area, &title, &self.key_hint(cx.shared));
         // Above the knobs: why the last request was refused.
         let refusal_rows =
             self.error.as_ref().map_or(0, |why| draw_wrapped(buf, inner, &format!("! {why}"), theme.crit));
@@ -130,11 +141,11 @@ impl TuneView {
         }
         let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;
         if !lines.is_empty() && self.filter.is_empty() && end + 1 < body.bottom() {
-            let text = "nofile@PID, ioprio@PID: 7 on the page of a process, or :tune nofile@PID";
-            draw_text(buf, body.x, end + 1, text, body.width, theme.dim);
+            draw_text(buf, body.x, end + 1, &task_knob_text(cx.shared), body.width, theme.dim);
         }
         if lines.is_empty() {
-            let text = if self.knobs.snapshot.is_none() { "reading the knobs ..." } else { "no knob matches (Esc)" };
+            let text = cx.shared.no_match_text("knob");
+            let text = if self.knobs.snapshot.is_none() { "reading the knobs ..." } else { &text };
             draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
     }
@@ -173,4 +184,10 @@ impl TuneView {
         }
         sheet
     }
+}
+
+/// Where the knobs of tasks are.
+fn task_knob_text(shared: &Shared) -> String {
+    let [knobs, command] = [Action::TaskKnobs, Action::Command].map(|action| shared.key(action));
+    format!("nofile@PID, ioprio@PID: {knobs} on the page of a process, or {command}tune nofile@PID")
 }

@@ -233,7 +233,7 @@ impl View for TuneView {
             (None, PaneId::ChangeHistory) => self.changes_scroll.move_selection(by, self.knobs.changes().len()),
             (None, PaneId::KnobPage) => {
                 let inner = cx.inner_area(pane);
-                let lines = self.page_lines(&cx.theme, inner.width).len();
+                let lines = self.page_lines(cx.shared, &cx.theme, inner.width).len();
                 self.page_scroll.move_selection(by, scroll_positions(lines, inner.height));
             }
             (None, _) => {
@@ -339,12 +339,12 @@ impl View for TuneView {
         None
     }
 
-    fn on_input(&mut self, purpose: PromptPurpose, text: &str, _: &Context, out: &mut Outbox) -> Result<(), String> {
+    fn on_input(&mut self, purpose: PromptPurpose, text: &str, cx: &Context, out: &mut Outbox) -> Result<(), String> {
         match purpose {
             // An empty text changes nothing.
             _ if text.is_empty() => Ok(()),
             PromptPurpose::KnobValue => self.propose_typed(text, out),
-            _ => self.set_lease_duration(text, out),
+            _ => self.set_lease_duration(text, cx, out),
         }
     }
 

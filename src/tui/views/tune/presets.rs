@@ -4,7 +4,7 @@ use super::TuneView;
 use super::cached_knobs::{self, CachedKnobs};
 use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobSnapshot;
-use crate::tui::view::Context;
+use crate::tui::view::{Action, Context, ExperimentAction};
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_text, patch_style, wrap,
 };
@@ -13,7 +13,10 @@ use crate::tuning::presets::{PRESETS, Preset};
 impl TuneView {
     pub(super) fn render_presets(&self, cx: &Context, area: Rect, buf: &mut CellBuffer, at: usize) {
         let theme = &cx.theme;
-        let inner = draw_frame(buf, area, "Presets", "Enter apply  B experiment  Esc close", true, theme);
+        let [apply, close] = [Action::Open, Action::Back].map(|action| cx.shared.key(action));
+        let try_it = cx.shared.key(Action::Experiment(ExperimentAction::TryPending));
+        let note = format!("{apply} apply  {try_it} experiment  {close} close");
+        let inner = draw_frame(buf, area, "Presets", &note, true, theme);
         let Some(snapshot) = &self.knobs.snapshot else { return };
         for (i, (preset, y)) in PRESETS.iter().zip(inner.y..inner.bottom()).enumerate() {
             draw_text(buf, inner.x + 1, y, preset.name, 12, theme.key);
