@@ -2,7 +2,7 @@
 
 use super::exit::{EXIT_OK, EXIT_USAGE, print_final_error};
 use super::parser::{Cli, CliCommand};
-use super::{batch, bench, docs, doctor, experiment, full_screen, record, replay, report, snapshot, tune};
+use super::{batch, bench, docs, doctor, experiment, export, full_screen, record, replay, report, snapshot, tune};
 use crate::collect::processes::{user_names, user_resolver};
 use crate::root::Root;
 use crate::subprocess::{fork_server, helper, resident};
@@ -33,7 +33,7 @@ fn survive_hung_root(keeps_pages: bool) {
 fn run_subcommand(cli: Cli) -> u8 {
     match &cli.command {
         // These run for long, and draw, record or change the machine.
-        None | Some(CliCommand::Record(_)) => survive_hung_root(true),
+        None | Some(CliCommand::Record(_) | CliCommand::Export(_)) => survive_hung_root(true),
         Some(CliCommand::Replay(args)) if args.format.is_none() => survive_hung_root(true),
         Some(CliCommand::Tuner { io: false, .. }) => {
             tuner::detach_process();
@@ -65,6 +65,7 @@ fn run_subcommand(cli: Cli) -> u8 {
         Some(CliCommand::UserNames { resolve: true }) => user_resolver::run_child_process().map(|()| EXIT_OK),
         Some(CliCommand::Worker) => crate::jobs::child_main(&root).map(|()| EXIT_OK),
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
+        Some(CliCommand::Export(args)) => export::run(&root, &args, tracing),
         Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
     };

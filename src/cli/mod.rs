@@ -11,6 +11,7 @@ mod docs;
 mod doctor;
 mod exit;
 mod experiment;
+mod export;
 mod full_screen;
 mod job_file;
 mod offscreen;

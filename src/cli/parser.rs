@@ -3,6 +3,7 @@
 use super::bench::BenchCommand;
 use super::doctor::DoctorArgs;
 use super::experiment::ExperimentArgs;
+use super::export::ExportArgs;
 use super::full_screen::TopArgs;
 use super::record::RecordArgs;
 use super::replay::ReplayArgs;
@@ -51,6 +52,8 @@ pub(super) enum CliCommand {
     Replay(ReplayArgs),
     /// Report what is wrong, why, with which evidence, and what to try.
     Doctor(DoctorArgs),
+    /// Export metrics for Prometheus.
+    Export(ExportArgs),
     /// Write a Markdown or HTML report for a ticket: findings, figures, graphs, kernel warnings, changed settings.
     Report(ReportArgs),
     /// Benchmark storage: list profiles, run them, compare results.
@@ -144,6 +147,8 @@ mod tests {
             vec!["snapshot", "--format", "svg", "--size", "120"],
             vec!["snapshot", "--format", "svg", "--view", "bench"],
             vec!["snapshot", "--format", "svg", "--view", "devices", "--pane", "devices"],
+            vec!["export", "--every", "5"],
+            vec!["export", "--format", "json"],
             vec!["report", "--for", "0"],
             vec!["report", "--format", "pdf"],
             vec!["doctor", "-d", "1"],

@@ -11,6 +11,7 @@ pub mod io_attribution;
 pub mod json;
 pub mod kernel_log;
 pub mod memory;
+pub mod metrics;
 pub mod network;
 pub mod path_report;
 pub mod processes;

@@ -7,7 +7,7 @@ use rustix::fs::{CWD, RenameFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Numbered names tried beside an existing file.
@@ -41,10 +41,7 @@ pub(crate) fn write_error_message(path: &Path, err: &io::Error) -> String {
 /// of another user (sudo may leave HOME pointing there).
 pub(crate) fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_dir: bool) -> io::Result<PathBuf> {
     let path = std::path::absolute(path)?;
-    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "names no file"));
-    };
-    let name = name.to_string_lossy().into_owned();
+    let (dir, name) = split(&path)?;
     let owner = owner::find_foreign_owner(dir)?;
     if let (Some(owner), true) = (owner, make_dir) {
         return Err(io::Error::other(format!(
@@ -67,6 +64,33 @@ pub(crate) fn write_file(path: &Path, contents: &[u8], existing: IfExists, make_
         return written;
     }
     let _ = std::fs::File::open(dir).and_then(|dir| dir.sync_all());
+    written
+}
+
+/// The directory and the name of a file.
+fn split(path: &Path) -> io::Result<(&Path, String)> {
+    match (path.parent(), path.file_name()) {
+        (Some(dir), Some(name)) => Ok((dir, name.to_string_lossy().into_owned())),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "names no file")),
+    }
+}
+
+/// Replaces a file that other users read, or makes it, readable by all. Readers find the old content or the new one, never a
+/// part; it is not waited for until it is on disk, because it is soon replaced again. Root writes as the owner of the
+/// directory.
+pub(crate) fn publish_file(path: &Path, contents: &[u8]) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let (dir, name) = split(&path)?;
+    let _acting = owner::find_foreign_owner(dir)?.map(owner::act_as).transpose()?;
+    let temporary = dir.join(format!(".{name}.{}", std::process::id()));
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let written = file
+        .write_all(contents)
+        .and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o644)))
+        .and_then(|()| rename_into_place(&temporary, &path, &name, IfExists::Replace));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
     written
 }
 
@@ -134,8 +158,21 @@ mod tests {
     }
 
     #[test]
+    fn a_published_file_is_replaced_at_once_and_readable_by_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.prom");
+        publish_file(&path, b"old").unwrap();
+        let old = std::fs::File::open(&path).unwrap();
+        publish_file(&path, b"new").unwrap();
+        assert_eq!((std::io::read_to_string(old).unwrap(), read(&path)), ("old".into(), "new".into()));
+        assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o644);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+        assert!(publish_file(&dir.path().join("none/a.prom"), b"x").is_err());
+    }
+
+    #[test]
     fn root_writes_as_the_owner_of_the_directory_and_makes_none_there() {
-        use std::os::unix::fs::{PermissionsExt, chown};
+        use std::os::unix::fs::chown;
         let name = "root_writes_as_the_owner_of_the_directory_and_makes_none_there";
         if !rustix::process::geteuid().is_root() {
             return println!("skipped {name}: needs root");

@@ -1,6 +1,6 @@
 //! The jobs of worker children and their replies.
 
-use super::atomic_write::{IfExists, write_error_message, write_file};
+use super::atomic_write::{IfExists, publish_file, write_error_message, write_file};
 use super::bench_jobs::{self, StoreJob};
 use super::config_file::{read_config_file, read_themes};
 use crate::bench::report::BenchReport;
@@ -28,6 +28,7 @@ use crate::tuning::sysctl::BootSysctls;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Mappings of a process that a reply lists, largest first; the rest is in the sums.
@@ -93,6 +94,13 @@ pub enum WorkerJob {
         existing: IfExists,
         /// Whether to make the missing directory (0700).
         make_dir: bool,
+    },
+    /// Replace a file that other users read, such as metrics: readable by all, and never half written.
+    PublishFile {
+        /// Where; its directory must exist.
+        path: PathBuf,
+        /// The content.
+        contents: RawBytes,
     },
     /// Inspect a directory (absolute) for benchmarks.
     InspectTarget(PathBuf),
@@ -165,7 +173,9 @@ impl PoolJob for WorkerJob {
             WorkerJob::ReadConfig(path) => format!("reading {}", path.display()),
             WorkerJob::BootValues(..) => "reading what decides the next boot".into(),
             WorkerJob::Persist { .. } => "writing what is to last over a boot".into(),
-            WorkerJob::WriteFile { path, .. } => format!("writing {}", path.display()),
+            WorkerJob::WriteFile { path, .. } | WorkerJob::PublishFile { path, .. } => {
+                format!("writing {}", path.display())
+            }
             WorkerJob::InspectTarget(directory) => format!("looking at {}", directory.display()),
             WorkerJob::BenchReports(job) => job.key(),
             WorkerJob::ExperimentReports(job) => job.key(),
@@ -239,15 +249,21 @@ impl WorkerJob {
                 reply(text.map(|text| (text, themes)), |(text, themes)| WorkerReply::Config { text, themes })
             }
             WorkerJob::WriteFile { path, contents, existing, make_dir } => {
-                let bytes = contents.as_bytes().len() as u64;
-                match write_file(path, contents.as_bytes(), *existing, *make_dir) {
-                    Ok(path) => WorkerReply::FileWritten { path, bytes },
-                    Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
-                }
+                file_written(path, contents, write_file(path, contents.as_bytes(), *existing, *make_dir))
+            }
+            WorkerJob::PublishFile { path, contents } => {
+                file_written(path, contents, publish_file(path, contents.as_bytes()))
             }
             WorkerJob::BenchReports(job) => run_store_job(job, WorkerReply::LoadedResults),
             WorkerJob::ExperimentReports(job) => run_store_job(job, WorkerReply::LoadedExperiments),
         }
+    }
+}
+
+fn file_written(path: &Path, contents: &RawBytes, written: io::Result<PathBuf>) -> WorkerReply {
+    match written {
+        Ok(path) => WorkerReply::FileWritten { path, bytes: contents.as_bytes().len() as u64 },
+        Err(err) => WorkerReply::Failed(write_error_message(path, &err)),
     }
 }
 

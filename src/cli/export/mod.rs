@@ -1,0 +1,129 @@
+//! The subcommand `export`: metrics for Prometheus, to standard output or to a file for node_exporter.
+
+mod textfile;
+
+use super::args::parse_seconds;
+use super::exit::{EXIT_OK, print_text, usage};
+use super::printer::{block_on, ending_signals};
+use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
+use crate::export::metrics::{Metrics, MetricsFormat, render_end};
+use crate::root::Root;
+use crate::subprocess::child::next_signal;
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use std::time::Duration;
+use textfile::TextFile;
+use tokio::time::Instant;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  iotop-plus export -d 5\n  \
+                  iotop-plus export --textfile /var/lib/prometheus/node-exporter/iotop-plus.prom --every 15\n\n\
+                  The metrics and their labels are listed in the book, in reference/metrics.md. Counters begin when it\n\
+                  starts: for counters that go on, run it with --every.")]
+pub(super) struct ExportArgs {
+    /// Seconds per sample, 0.1 to 3600.
+    #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
+    delay: f64,
+    /// Write the metrics to this file, for node_exporter's textfile directory; readers never see a part of them.
+    #[arg(long, value_name = "FILE")]
+    textfile: Option<PathBuf>,
+    /// Write the file every so many seconds, 0.1 to 3600, until interrupted.
+    #[arg(long, value_name = "S", value_parser = parse_seconds, requires = "textfile")]
+    every: Option<f64>,
+    /// Format; by default openmetrics, for a file prometheus, which is what node_exporter reads.
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    format: Option<ExportFormat>,
+    /// Also export what node_exporter has: bytes and requests by device, pressure.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    /// OpenMetrics 1.0.
+    Openmetrics,
+    /// The older text format of Prometheus, 0.0.4.
+    Prometheus,
+}
+
+impl From<ExportFormat> for MetricsFormat {
+    fn from(format: ExportFormat) -> Self {
+        match format {
+            ExportFormat::Openmetrics => MetricsFormat::OpenMetrics,
+            ExportFormat::Prometheus => MetricsFormat::Prometheus,
+        }
+    }
+}
+
+/// How often settings and limits are read.
+const FACTS_EVERY: Duration = Duration::from_secs(30);
+
+pub(super) fn run(root: &Root, args: &ExportArgs, tracing: bool) -> anyhow::Result<u8> {
+    let default = if args.textfile.is_some() { MetricsFormat::Prometheus } else { MetricsFormat::OpenMetrics };
+    let format = args.format.map_or(default, MetricsFormat::from);
+    if args.textfile.is_some() && format == MetricsFormat::OpenMetrics {
+        return Err(usage("--format openmetrics: node_exporter reads only the format prometheus from its directory"));
+    }
+    let mut file = args.textfile.as_deref().map(|path| TextFile::new(root, path)).transpose()?;
+    let text = block_on(async {
+        let mut exporter = Exporter::start(root, args, tracing)?;
+        let mut signals = ending_signals();
+        let mut due = Instant::now();
+        loop {
+            tokio::select! {
+                biased;
+                () = next_signal(&mut signals) => return Ok(None),
+                sampled = exporter.next_sample() => sampled?,
+            }
+            let Some(every) = args.every else { return Ok(Some(exporter.render(format))) };
+            if let Some(file) = file.as_mut().filter(|_| Instant::now() >= due) {
+                file.write_soon(exporter.render(format))?;
+                due = Instant::now() + Duration::from_secs_f64(every) - exporter.interval / 2;
+            }
+        }
+    })?;
+    match (text, file, args.every) {
+        (Some(text), Some(file), _) => file.write(text),
+        (Some(text), None, _) => print_text(&text),
+        (None, _, Some(_)) => Ok(EXIT_OK),
+        (None, ..) => bail!("interrupted before there was a sample; nothing was written"),
+    }
+}
+
+/// Takes samples and keeps the sums.
+struct Exporter {
+    sampler: Sampler,
+    metrics: Metrics,
+    interval: Duration,
+    all: bool,
+}
+
+impl Exporter {
+    fn start(root: &Root, args: &ExportArgs, tracing: bool) -> anyhow::Result<Self> {
+        let interval = Duration::from_secs_f64(args.delay);
+        let options = SamplerOptions {
+            queue_settings: true,
+            kernel_log: true,
+            tracing,
+            slow_syncs_from: tracing.then_some(SLOW_SYNC_THRESHOLD),
+            facts_every: Some(FACTS_EVERY),
+            ..SamplerOptions::default()
+        };
+        let sampler = Sampler::start(root, interval, options)?;
+        Ok(Self { sampler, metrics: Metrics::default(), interval, all: args.all })
+    }
+
+    /// Waits for the next sample and counts it. Cancel-safe.
+    async fn next_sample(&mut self) -> anyhow::Result<()> {
+        self.sampler.next_sample().await?;
+        self.metrics.update(&self.sampler.state);
+        Ok(())
+    }
+
+    /// The metrics of the newest sample.
+    fn render(&self, format: MetricsFormat) -> String {
+        let Sampler { state, findings, .. } = &self.sampler;
+        self.metrics.render(state, findings, format, self.all) + &render_end(format, None)
+    }
+}
