@@ -212,3 +212,29 @@ fn programs_are_unloaded_after_sigkill() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn discards_are_charged_to_the_process_that_submits_them() {
+    let name = "discards_are_charged_to_the_process_that_submits_them";
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let tracer = load_tracer();
+    let mut trim = match Command::new("blkdiscard").args(["-f", "--step", "4194304"]).arg(&device.path).spawn() {
+        Ok(child) => child,
+        Err(why) => return println!("skipped {name}: blkdiscard: {why}"),
+    };
+    assert!(trim.wait().unwrap().success(), "blkdiscard {}", device.path.display());
+    let raw = read_accounting(&tracer);
+    let of = |kind| {
+        let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.device) == (trim.id(), device_id(&device)));
+        let own = own.filter(|a| a.key.kind == kind);
+        own.fold((0, 0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes, sum.2 + a.histogram.total()))
+    };
+    let (requests, bytes, timed) = of(AccountKind::Discard);
+    println!("{requests} discards, {bytes} bytes, {timed} with a time; writes {:?}", of(AccountKind::Write));
+    assert!(requests >= 16 && timed == requests, "{requests} discards, {timed} with a time");
+    assert_eq!(bytes, 64 << 20);
+    assert_eq!(of(AccountKind::Write), (0, 0, 0), "a discard is no write");
+}

@@ -11,6 +11,8 @@
  */
 #pragma once
 
+/* Of the requests that are neither read, write nor flush, discards are counted. */
+#define DISCARDED OTHER
 /* These count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. */
 enum { BACK = OTHER + 1, SWAPPED, METADATA };
 
@@ -98,6 +100,11 @@ INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
 	}
 }
 
+INLINE bool is_discard(u32 flags)
+{
+	return (flags & 0xff) == 3 || (flags & 0xff) == 5 /* secure erase */;
+}
+
 /* Counts what has completed of a request; `last`: all of it, in the time `took`, 0 if that is unknown. `key` has the
  * process, the group and the device; its kind is set here. */
 INLINE void charge(struct request *rq, struct key *key, u32 done, u32 left, bool last, u64 took)
@@ -106,7 +113,7 @@ INLINE void charge(struct request *rq, struct key *key, u32 done, u32 left, bool
 	struct account *a;
 
 	key->kind = kind(flags, left);
-	if (key->kind == OTHER)
+	if (key->kind == DISCARDED && !is_discard(flags))
 		return;
 	key->shard = this_shard();
 	a = account(key);

@@ -6,6 +6,7 @@
 //! every tick, keeps findings from flapping, and groups findings with one cause into an [`incident::Incident`].
 
 mod device_files;
+mod device_sums;
 mod device_users;
 mod engine;
 pub(crate) mod fact_requests;

@@ -20,12 +20,13 @@ const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.
 pub(super) const IDLE_READS: u32 = 60;
 
-/// Kinds as numbered by the kernel side; its 3 is never counted.
+/// Kinds as numbered by the kernel side.
 fn parse_kind(n: u32) -> Option<AccountKind> {
     Some(match n {
         0 => AccountKind::Read,
         1 => AccountKind::Write,
         2 => AccountKind::Flush,
+        3 => AccountKind::Discard,
         4 => AccountKind::Writeback,
         5 => AccountKind::SwapOut,
         6 => AccountKind::Metadata,
@@ -196,6 +197,8 @@ mod tests {
             Some(AccountKey { pid: 77, device: dev, cgroup_id: 0x1_0000_0002, kind: AccountKind::Writeback })
         );
         bytes[16] = 3;
+        assert_eq!(parse_key(&bytes).map(|key| key.kind), Some(AccountKind::Discard));
+        bytes[16] = 7;
         assert_eq!(parse_key(&bytes), None);
     }
 

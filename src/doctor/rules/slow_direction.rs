@@ -5,7 +5,7 @@ use super::directions::{Direction, MIN_PER_S, is_discard_bound, is_flush_bound};
 use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
 use super::slow_device::is_slow;
-use crate::doctor::device_users::{DeviceUsers, Requests};
+use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
 
 /// The lowest devices for which `test` has held, each with since when: every device above a slow one is slow.
 fn lowest_sustained<'a>(
@@ -81,7 +81,7 @@ pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
         let secs = ctx.figure_secs(since, WINDOW_SECS);
         let Some(flushes) = Direction::mean(ctx, device.id, secs, Direction::flushes) else { continue };
         let (class, users) =
-            (ctx.storage_class(device.id), DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Writes));
+            (ctx.storage_class(device.id), DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Flushes));
         let await_ms = format::ms(flushes.await_ms);
         let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
         let name = ctx.device_name(device.id);
@@ -109,7 +109,7 @@ pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
     Ok(())
 }
 
-/// A running program whose purpose is to discard. Discards are not counted by process.
+/// A running program whose purpose is to discard, where discards are not traced by process.
 fn discarding_task(ctx: &RuleContext<'_>) -> Option<InvolvedTask> {
     let mut rows = ctx.system.processes.iter().filter(|row| !row.has_exited());
     let row = rows.find(|row| matches!(&*row.comm(), "fstrim" | "blkdiscard"))?;
@@ -136,14 +136,23 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         let severity = if delayed.is_empty() { Severity::Note } else { Severity::Warn };
         let behind = if delayed.is_empty() { String::new() } else { format!("; {} behind them", delayed.join(", ")) };
         let name = ctx.device_name(device.id);
-        let title = format!("{name} is busy with discards: {}{behind}", discards.text());
+        let users = DeviceUsers::traced(ctx, device.id, WINDOW_SECS, Requests::Discards);
+        let users = users.as_ref();
+        let used_by =
+            users.and_then(|users| users.summary_of("them")).map_or(String::new(), |users| format!("; {users}"));
+        let culprits: Vec<InvolvedTask> = match users.map(DeviceUsers::main).unwrap_or_default() {
+            [] => discarding_task(ctx).filter(|_| is_only_one).into_iter().collect(),
+            main => main.iter().map(DeviceUser::involved).collect(),
+        };
+        let title = format!("{name} is busy with discards: {}{used_by}{behind}", discards.text());
         ctx.device_finding(severity, device.id, title)
             .fact("discards", discards.text())
             .fact_opt("discarded", device.discard_mb_per_s.map(format::mb_per_s))
             .fact("in flight", format::count(discards.in_flight()))
             .since(since)
-            .caused_by(if is_only_one { discarding_task(ctx) } else { None })
-            .delays(DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::All).sufferers(limits.slow_ms))
+            .fact_opt("discards by task", users.and_then(DeviceUsers::list))
+            .caused_by(culprits)
+            .delays(DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Data).sufferers(limits.slow_ms))
             .why("A discard tells the device which blocks are free: fstrim, mkfs, blkdiscard, deleting files on a mount with \
                   the option discard. Many devices serve nothing else meanwhile.")
             .advise("run fstrim when the machine is idle, and mount without the option discard")

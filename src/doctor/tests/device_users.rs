@@ -1,5 +1,6 @@
 //! Who uses a device, by traced I/O: named by its share of the queue, on that device only.
 
+use super::directions::{discarding, flushing};
 use super::test_machine::*;
 use crate::doctor::device_users::{DeviceUsers, Requests};
 use crate::doctor::finding::Severity;
@@ -269,4 +270,35 @@ fn storm_is_attributed_to_the_process_that_dirtied_the_pages() {
     assert!(found[0].title.contains("60.0 MiB/s are dirtied, 75% of it by task901 (901),"), "{}", found[0].title);
     let fact = found[0].evidence.iter().find(|f| f.name == "most dirtied by").unwrap();
     assert_eq!(fact.value, "task901 (901), 75%");
+}
+
+#[test]
+fn who_waits_for_flushes_is_named_by_their_time() {
+    let flushes = IoRates { flushes_per_s: 3.9, flushes_in_flight: 0.95, ..writes(0.01, 0.1) };
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, flushing(4.0, 245.0, 4.0));
+        set_attribution(t, vec![owner_io(900, VDA, flushes), owner_io(901, VDA, writes(0.05, 9.0))]);
+    });
+    let (found, _) = machine.evaluate_rule("slow-flush");
+    assert!(found[0].title.ends_with("task900 (900) has 95% of its queue"), "{}", found[0].title);
+    assert_eq!(shares(&machine, VDA, Requests::Writes)[0].0, 901, "by writes alone it would be another one");
+}
+
+#[test]
+fn discards_belong_to_who_submits_them_and_readers_behind_them_wait() {
+    let trim = IoRates { discards_per_s: 12.0, discards_in_flight: 3.6, ..reads(0.01, 0.1) };
+    let reader = IoRates { reads_per_s: 20.0, ..reads(1.6, 0.1) };
+    let mut machine = TestMachine::new();
+    machine.ticks(8, |t| {
+        set_device(t, discarding(12.0, 300.0, (20.0, 80.0)));
+        set_attribution(t, vec![owner_io(900, VDA, trim), owner_io(901, VDA, reader)]);
+    });
+    let (found, _) = machine.evaluate_rule("slow-discards");
+    assert!(found[0].title.contains("300 ms each; task900 (900) has 100% of them; reads take"), "{}", found[0].title);
+    let names = |tasks: &[crate::doctor::finding::InvolvedTask]| {
+        tasks.iter().map(|t| (t.name.clone(), t.share_pct)).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&found[0].culprits), [("task900 (900)".to_owned(), Some(100))]);
+    assert_eq!(names(&found[0].victims), [("task901 (901)".to_owned(), Some(99))]);
 }

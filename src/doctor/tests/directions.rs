@@ -25,12 +25,12 @@ fn both(reads: (f64, f64), writes: (f64, f64)) -> DiskRate {
 }
 
 /// Small writes that wait for flushes: flushes per second and their time in ms.
-fn flushing(per_s: f64, ms: f64, writes_per_s: f64) -> DiskRate {
+pub fn flushing(per_s: f64, ms: f64, writes_per_s: f64) -> DiskRate {
     let rate = both((0.0, 0.0), (writes_per_s, ms));
     DiskRate { flushes_per_s: Some(per_s), flush_await_ms: Some(ms), queue_size: 4.5, ..rate }
 }
 
-fn discarding(per_s: f64, ms: f64, reads: (f64, f64)) -> DiskRate {
+pub fn discarding(per_s: f64, ms: f64, reads: (f64, f64)) -> DiskRate {
     let rate = both(reads, (0.5, 1.0));
     let queue_size = rate.queue_size + per_s * ms / 1e3;
     DiskRate { discards_per_s: Some(per_s), discard_await_ms: Some(ms), queue_size, ..rate }

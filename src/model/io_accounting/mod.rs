@@ -38,6 +38,8 @@ pub enum AccountKind {
     SwapOut,
     /// Metadata of a file system, written from the page cache of its device; pid 0.
     Metadata,
+    /// Discards, by the process that submitted them: a worker of the kernel for a mount with `discard`.
+    Discard,
 }
 
 /// Identity of an account.

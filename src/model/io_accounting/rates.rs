@@ -7,6 +7,7 @@ use crate::sanitize::sanitize_cow;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use strum::VariantArray as _;
 
 /// I/O of a process or control group in an interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, serde::Serialize)]
@@ -28,6 +29,13 @@ pub struct IoRates {
     pub reads_in_flight: f64,
     /// The same for writes.
     pub writes_in_flight: f64,
+    /// The same for flushes without data; a flush that comes with a write is part of its time.
+    pub flushes_in_flight: f64,
+    /// Discards completed per second.
+    pub discards_per_s: f64,
+    pub discard_bytes_per_s: f64,
+    /// Mean number of discards in flight.
+    pub discards_in_flight: f64,
     /// Bytes per second of page cache that it dirtied and that was written back, by whatever process.
     pub writeback_bytes_per_s: f64,
 }
@@ -93,27 +101,29 @@ pub struct IoAttribution {
     pub unavailable: Vec<String>,
 }
 
+/// Kinds of accounts.
+const KINDS: usize = AccountKind::VARIANTS.len();
+
 /// Counts of an interval, before they become rates.
 #[derive(Default)]
 struct IoAccountSum {
-    requests: [u64; 4],
-    bytes: [u64; 4],
-    /// Of reads and of writes.
-    total_ns: [u64; 2],
+    /// Indexed by [`AccountKind`].
+    requests: [u64; KINDS],
+    bytes: [u64; KINDS],
+    total_ns: [u64; KINDS],
+    /// Times of reads and writes.
     histogram: BTreeMap<u16, u32>,
 }
 
 impl IoAccountSum {
     fn add(&mut self, now: &IoAccount, before: Option<&IoAccount>) {
         let at = now.key.kind as usize;
-        let (Some(requests), Some(bytes)) = (self.requests.get_mut(at), self.bytes.get_mut(at)) else {
-            return;
-        };
         let since = |get: fn(&IoAccount) -> u64| get(now).saturating_sub(before.map_or(0, get));
-        *requests = requests.saturating_add(since(|a| a.requests));
-        *bytes = bytes.saturating_add(since(|a| a.bytes));
-        if let Some(total_ns) = self.total_ns.get_mut(at) {
-            *total_ns = total_ns.saturating_add(since(|a| a.total_ns));
+        let add = |sum: &mut u64, get| *sum = sum.saturating_add(since(get));
+        add(&mut self.requests[at], |a| a.requests);
+        add(&mut self.bytes[at], |a| a.bytes);
+        add(&mut self.total_ns[at], |a| a.total_ns);
+        if matches!(now.key.kind, AccountKind::Read | AccountKind::Write) {
             let none = SparseHistogram::default();
             for (slot, n) in now.histogram.since(before.map_or(&none, |b| &b.histogram)).buckets() {
                 let sum = self.histogram.entry(*slot).or_default();
@@ -126,9 +136,10 @@ impl IoAccountSum {
         let per_s = |n: u64| n as f64 / secs.max(1e-9);
         let times = SparseHistogram::from_sparse(self.histogram.iter().map(|(slot, n)| (*slot, *n)));
         let timed = times.total();
-        let [reads, writes, flushes, _] = self.requests;
-        let [read, written, _, back] = self.bytes;
-        let [read_ns, write_ns] = self.total_ns;
+        let [reads, writes, flushes, .., discards] = self.requests;
+        let [read, written, _, back, .., discarded] = self.bytes;
+        let [read_ns, write_ns, flush_ns, .., discard_ns] = self.total_ns;
+        let in_flight = |ns: u64| per_s(ns) / 1e9;
         let mean_us = (timed > 0).then(|| (read_ns as f64 + write_ns as f64) / timed as f64 / 1e3);
         IoRates {
             reads_per_s: per_s(reads),
@@ -140,8 +151,12 @@ impl IoAccountSum {
             // A lower bound is not below the mean: nearly all the time is in the longest requests then.
             p99_us: percentile_us(&times, 0.99)
                 .map(|us| if is_beyond_buckets(us) { us.max(mean_us.unwrap_or(us)) } else { us }),
-            reads_in_flight: per_s(read_ns) / 1e9,
-            writes_in_flight: per_s(write_ns) / 1e9,
+            reads_in_flight: in_flight(read_ns),
+            writes_in_flight: in_flight(write_ns),
+            flushes_in_flight: in_flight(flush_ns),
+            discards_per_s: per_s(discards),
+            discard_bytes_per_s: per_s(discarded),
+            discards_in_flight: in_flight(discard_ns),
             writeback_bytes_per_s: per_s(back),
         }
     }
@@ -359,10 +374,11 @@ mod tests {
             account(3, SDB, AccountKind::Write, 60),
             account(3, SDB, AccountKind::Writeback, 50),
             account(5, SDB, AccountKind::Flush, 2),
+            account(6, SDB, AccountKind::Discard, 8),
             account(9, SDA, AccountKind::Read, 5),
         ]);
         let attribution = IoAttribution::derive(Some(&before), &now, 2.0);
-        assert_eq!(attribution.processes.iter().map(|t| t.owner).collect::<Vec<_>>(), [3, 5], "9 did nothing");
+        assert_eq!(attribution.processes.iter().map(|t| t.owner).collect::<Vec<_>>(), [3, 5, 6], "9 did nothing");
         let dd = attribution.process(3).unwrap();
         assert_eq!((dd.total.iops(), dd.total.mean_us), (50.0, Some(200.0)));
         assert_eq!(dd.on_device(SDB).unwrap().writeback_bytes_per_s, 25.0 * 4096.0);
@@ -372,6 +388,11 @@ mod tests {
         assert_eq!((group.total.iops(), group.total.flushes_per_s), (50.0, 1.0));
         let flushes = attribution.process(5).unwrap().total;
         assert_eq!((flushes.mean_us, flushes.p99_us), (None, None), "a flush is no read or write");
+        assert!((flushes.flushes_in_flight - 2.0 * 200e-6 / 2.0).abs() < 1e-12, "{flushes:?}");
+        let discards = attribution.process(6).unwrap().total;
+        assert_eq!((discards.discards_per_s, discards.discard_bytes_per_s), (4.0, 4.0 * 4096.0));
+        assert!((discards.discards_in_flight - 4.0 * 200e-6).abs() < 1e-12, "{discards:?}");
+        assert_eq!((discards.iops(), discards.writes_in_flight), (0.0, 0.0), "a discard is no write");
         assert_eq!(now.written_back_bytes(3, None), 50 * 4096);
         assert_eq!(now.written_back_bytes(3, Some(SDA)), 0);
     }
