@@ -103,6 +103,53 @@ fn containers_have_the_names_that_podman_gives_them() {
     }
 }
 
+/// Runs the program in a mount namespace in which `/etc` is empty and the whole tree is mounted below a directory, as it is
+/// in a container that was given the host's root directory.
+fn run_below_host_root(arguments: &[&str]) -> Option<Output> {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: needs root");
+        return None;
+    }
+    let host = tempfile::tempdir().unwrap();
+    let script = r#"mount --rbind / "$1" && mount -t tmpfs tmpfs /etc && program=$2 && host=$1 && shift 2 && exec "$program" --root "$host" "$@""#;
+    let out = Command::new("unshare")
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(host.path())
+        .arg(env!("CARGO_BIN_EXE_iotop-plus"))
+        .args(arguments)
+        .output()
+        .unwrap();
+    Some(out)
+}
+
+#[test]
+fn the_hosts_root_directory_gives_the_hosts_mounts_users_and_tracing() {
+    let Some(out) = run_below_host_root(&["snapshot", "-d", "0.5", "--format", "json"]) else { return };
+    let snapshot: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let processes = snapshot["processes"].as_array().unwrap();
+    let first = processes.iter().find(|task| task["pid"] == 1).expect("the host's first process");
+    assert_eq!(first["user"], "root");
+    let devices = snapshot["devices"].as_array().unwrap();
+    let points: Vec<&str> = devices
+        .iter()
+        .flat_map(|device| device["mounts"].as_array().into_iter().flatten())
+        .filter_map(|m| m.as_str())
+        .collect();
+    assert!(points.iter().all(|point| !point.starts_with("/tmp/.tmp")), "{points:?}");
+    // Whatever tracing lacks on this machine, it is not the machine.
+    assert!(!String::from_utf8_lossy(&out.stdout).contains("captured tree"));
+}
+
+#[test]
+fn a_lease_is_refused_where_it_would_end_with_its_container() {
+    let Some(out) = run_below_host_root(&["tune", "set", "vm.dirty_expire_centisecs=3001", "--for", "10s"]) else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(said.contains("a lease cannot be held in a container"), "{said}");
+    assert_eq!(out.status.code(), Some(3));
+}
+
 /// Users of LDAP or SSSD are asked of the system's resolver, by a child.
 #[test]
 fn a_child_asks_the_systems_resolver_for_users() {

@@ -34,8 +34,9 @@ pub struct Cli {
     pub(super) command: Option<CliCommand>,
     #[command(flatten)]
     pub(super) top: TopArgs,
-    /// Read proc, sys and dev from this directory instead of the running machine.
-    #[arg(long, global = true, hide = true, value_name = "DIR")]
+    /// In a container, the directory at which the host's root directory is mounted, such as /host: mounts, users, containers
+    /// and pods are then the host's. Also a captured tree.
+    #[arg(long, global = true, value_name = "DIR")]
     pub(super) root: Option<PathBuf>,
     /// Load no BPF programs: no latencies, no throttling or reclaim per process, and tasks are read from files.
     #[arg(long, global = true)]

@@ -14,5 +14,12 @@ pub fn read_host(root: &Root) -> HostInfo {
         if text.is_empty() { "-".to_owned() } else { text }
     };
     let program_pid = std::fs::read_link(root.proc("self")).ok().and_then(|link| link.to_str()?.parse().ok());
-    HostInfo { name: read("sys/kernel/hostname"), kernel: read("sys/kernel/osrelease"), program_pid }
+    // A container has a name of its own.
+    let of_host = std::fs::read(root.etc("hostname")).ok().filter(|_| root.is_of_host());
+    let of_host = of_host.map(|name| sanitize(name.trim_ascii())).filter(|name| !name.is_empty());
+    HostInfo {
+        name: of_host.unwrap_or_else(|| read("sys/kernel/hostname")),
+        kernel: read("sys/kernel/osrelease"),
+        program_pid,
+    }
 }

@@ -77,7 +77,7 @@ impl PolledFile {
     }
 }
 
-/// The mount table of this process, kept current.
+/// The mount table of the machine, kept current.
 #[derive(Debug)]
 pub(crate) struct MountWatcher {
     file: PolledFile,
@@ -98,7 +98,7 @@ impl MountWatcher {
     }
 
     fn with_filter(root: &Root, reread: Duration, keep: fn(&MountInfo) -> bool) -> Self {
-        let file = PolledFile::new(root, root.proc("self/mountinfo"), reread);
+        let file = PolledFile::new(root, root.mount_table("mountinfo"), reread);
         Self { file, mounts: MountTable::default(), filter: keep }
     }
 

@@ -42,7 +42,7 @@ impl NetFsReader {
         Self {
             root: root.clone(),
             mounts: MountWatcher::network_only(root),
-            nfs: PersistentFile::new(root.proc("self/mountstats")),
+            nfs: PersistentFile::new(root.mount_table("mountstats")),
             cifs: PersistentFile::new(root.proc("fs/cifs/Stats")),
             buf: Vec::new(),
             has_nfs: false,

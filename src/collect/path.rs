@@ -15,7 +15,8 @@ use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, Topology};
 use crate::parse::mountinfo;
 use crate::root::Root;
 use crate::sanitize::sanitize;
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 pub fn inspect_path(root: &Root, path: &Path) -> Result<PathReport, PathError> {
     let canonical = canonicalize(root, path)?;
     let mut buf = Vec::new();
-    let table = read_once(&root.proc("self/mountinfo"), &mut buf)
+    let table = read_once(&root.mount_table("mountinfo"), &mut buf)
         .map_err(|e| PathError(format!("cannot read the mount table: {}; is /proc mounted?", describe_io_error(&e))))?;
     let mounts = MountTable(mountinfo::parse(table).collect());
     let mount = find_mount(root, &mounts, &canonical).ok_or_else(|| {
@@ -84,7 +85,8 @@ fn canonicalize(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
             false => Err(PathError(format!("{shown} is relative: a captured tree needs an absolute path"))),
         };
     }
-    path.canonicalize().map_err(|err| {
+    let found = if root.is_of_host() { canonicalize_on_host(root, path) } else { path.canonicalize() };
+    found.map_err(|err| {
         let hint = match err.kind() {
             std::io::ErrorKind::NotFound => not_found_hint(path),
             std::io::ErrorKind::PermissionDenied => {
@@ -98,6 +100,16 @@ fn canonicalize(root: &Root, path: &Path) -> Result<PathBuf, PathError> {
         };
         PathError(format!("cannot find {shown}: {}; {hint}", describe_io_error(&err)))
     })
+}
+
+/// A path of the host without symbolic links, which are followed below the host's root directory (openat2(2), Linux 5.6).
+fn canonicalize_on_host(root: &Root, path: &Path) -> std::io::Result<PathBuf> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let top = rustix::fs::openat(CWD, root.top_directory(), flags | OFlags::DIRECTORY, Mode::empty())?;
+    let found = rustix::fs::openat2(&top, path, flags, Mode::empty(), ResolveFlags::IN_ROOT)?;
+    let found = std::fs::read_link(Root::live().proc(&format!("self/fd/{}", found.as_raw_fd())))?;
+    // A path below the host's mounted directory is named as from here, one of the first process as from there.
+    Ok(found.strip_prefix(root.base()).map(|path| Path::new("/").join(path)).unwrap_or(found))
 }
 
 /// Suggests the longest part of a path that exists.
@@ -118,11 +130,14 @@ fn find_mount<'m>(root: &Root, mounts: &'m MountTable, path: &Path) -> Option<&'
         let told = StatxFlags::from_bits_retain(got.stx_mask).contains(want);
         told.then(|| mounts.by_id(got.stx_mnt_id)).flatten()
     };
-    root.is_live().then(by_id).flatten().or_else(|| mounts.find_by_path(path.as_os_str().as_bytes()))
+    (root.is_live() && !root.is_of_host())
+        .then(by_id)
+        .flatten()
+        .or_else(|| mounts.find_by_path(path.as_os_str().as_bytes()))
 }
 
 fn device_node_id(root: &Root, path: &Path) -> Option<DevId> {
-    let stat = root.is_live().then(|| rustix::fs::stat(path).ok()).flatten()?;
+    let stat = root.is_live().then(|| rustix::fs::stat(root.locate(path)).ok()).flatten()?;
     FileType::from_raw_mode(stat.st_mode).is_block_device().then(|| dev_id_from_raw(stat.st_rdev))
 }
 
@@ -130,7 +145,7 @@ pub(super) fn read_space(root: &Root, path: &Path) -> Reading<FilesystemSpace> {
     if !root.is_live() {
         return Reading::Absent("a captured tree has no file systems".into());
     }
-    match rustix::fs::statvfs(path) {
+    match rustix::fs::statvfs(root.locate(path)) {
         Ok(fs) => Reading::Ok(FilesystemSpace {
             total_bytes: fs.f_blocks.saturating_mul(fs.f_frsize),
             free_bytes: fs.f_bfree.saturating_mul(fs.f_frsize),
@@ -140,6 +155,17 @@ pub(super) fn read_space(root: &Root, path: &Path) -> Reading<FilesystemSpace> {
         }),
         Err(err) => Reading::from_io_error("statfs", &err.into()),
     }
+}
+
+/// Whether a mount point of the machine is one for this process: not if the host mounted it after this container started.
+pub(super) fn is_mounted_here(root: &Root, point: &Path) -> bool {
+    let here: PathBuf = root.locate(point).components().collect();
+    if !root.is_of_host() || !here.starts_with(root.base()) || here.starts_with(root.proc("1")) {
+        return true;
+    }
+    let table = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
+    let here = here.as_os_str().as_bytes();
+    mountinfo::find_containing(&table, here).is_some_and(|mount| mount.mount_point.as_bytes() == here)
 }
 
 /// The devices below a path, each once, with the queue settings of those that have a queue.

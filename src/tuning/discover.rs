@@ -32,7 +32,7 @@ fn list_disks(root: &Root, all: bool) -> Vec<String> {
 }
 
 fn list_mounts(root: &Root) -> Vec<String> {
-    let table = std::fs::read(root.proc("self/mountinfo")).unwrap_or_default();
+    let table = std::fs::read(root.mount_table("mountinfo")).unwrap_or_default();
     let mut points: Vec<String> = mountinfo::parse(&table)
         .filter(|mount| mount.source.as_bytes().starts_with(Root::DEV_PREFIX))
         .filter_map(|mount| String::from_utf8(mount.mount_point.as_bytes().to_vec()).ok())

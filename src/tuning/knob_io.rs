@@ -90,7 +90,8 @@ impl DirectKnobIo {
     fn find_mount(&mut self, knob_id: &KnobId, oldest: Duration) -> Result<&(String, String), KnobError> {
         let is_recent = |(read_at, _): &(Instant, Mounts)| read_at.elapsed() < oldest;
         if !self.mounts.as_ref().is_some_and(is_recent) {
-            let table = std::fs::read(self.root.proc("self/mountinfo")).map_err(|e| KnobError::from_io(knob_id, &e))?;
+            let table =
+                std::fs::read(self.root.mount_table("mountinfo")).map_err(|e| KnobError::from_io(knob_id, &e))?;
             let mounts = mountinfo::parse(&table).map(|mount| {
                 let options = String::from_utf8_lossy(mount.options.as_bytes()).into_owned();
                 (mount.mount_point.as_bytes().to_vec(), (format!("{} {}", mount.id, mount.device), options))
@@ -176,6 +177,11 @@ impl DirectKnobIo {
                 "nodiratime" => NODIRATIME,
                 _ => 0,
             };
+        }
+        if self.root.is_of_host() {
+            // The kernel changes only mounts of the caller's mount namespace, and the container's mounts are others.
+            let why = "a mount of the host is changed on the host, not from a container";
+            return Err(KnobError::Absent(format!("{knob_id}: {why}")));
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mount = rustix::fs::openat(CWD, knob_id.instance(), flags, Mode::empty()).map_err(io::Error::from);

@@ -83,6 +83,19 @@ async fn run(root: &Root, kill_plan: Option<KillPlan>) -> io::Result<()> {
     tuner.serve(&mut input, &mut signals).await
 }
 
+/// Refuses a lease where the process that restores the old values would end before it.
+fn require_lasting_process(root: &Root) -> Result<(), TuneError> {
+    let place = match root.is_initial_pid_namespace() {
+        Ok(false) => "a container's PID namespace",
+        _ if root.is_container() => "a container",
+        _ => return Ok(()),
+    };
+    Err(TuneError::Unsafe(format!(
+        "nothing was changed: a lease cannot be held in {place}, with which the process that restores the old values would \
+         end; run on the host, or use --keep and `tune undo`"
+    )))
+}
+
 fn make_change<'a>(
     root: &Root,
     io: &'a mut ChildKnobIo,
@@ -90,12 +103,8 @@ fn make_change<'a>(
     assignments: &[String],
     lease_secs: Option<u64>,
 ) -> Result<(TuningContext<'a>, ChangeSet), TuneError> {
-    if lease_secs.is_some() && root.is_initial_pid_namespace().is_ok_and(|is_initial| !is_initial) {
-        return Err(TuneError::Unsafe(
-            "nothing was changed: a lease cannot be held in a container's PID namespace, with which the process that \
-             restores the old values would end; run with the host's PIDs (--pid=host), or use --keep and `tune undo`"
-                .into(),
-        ));
+    if lease_secs.is_some() {
+        require_lasting_process(root)?;
     }
     let planned = plan_writes(io, &MachineLimits::read(root), assignments)?;
     for p in &planned {

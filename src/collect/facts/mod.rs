@@ -12,10 +12,11 @@ pub(crate) use containers::read_container_names;
 
 use super::clock;
 use super::kernel_file::read_once;
-use super::path::read_space;
+use super::path::{is_mounted_here, read_space};
 use crate::collect::limits;
 use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
+use crate::model::reading::Reading;
 use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
 use crate::parse::bracketed_choice;
 use crate::root::Root;
@@ -86,7 +87,11 @@ pub(crate) fn read_disk_space(root: &Root, mounts: &[RawBytes], network: bool) -
     let at = clock::now();
     let of = |point: &RawBytes| {
         let path = Path::new(OsStr::from_bytes(point.as_bytes()));
-        MountSpace { mount_point: point.clone(), space: read_space(root, path) }
+        let space = match is_mounted_here(root, path) {
+            true => read_space(root, path),
+            false => Reading::Absent("the host mounted it after this container started".into()),
+        };
+        MountSpace { mount_point: point.clone(), space }
     };
     SpaceReport { time: at, is_network: network, mounts: mounts.iter().map(of).collect() }
 }

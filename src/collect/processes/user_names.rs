@@ -87,7 +87,8 @@ impl UserNames {
         for uid in wanted {
             self.reported.entry(uid).or_insert(None);
         }
-        if self.root.is_live() {
+        // The resolver of a container does not know the users of the host.
+        if self.root.is_live() && !self.root.is_of_host() {
             let is_unknown = |uid: &u32| !self.names.contains_key(uid) && !self.resolved.contains_key(uid);
             let unknown = self.reported.keys().copied().filter(is_unknown);
             let arrived = self.resolver.poll(&self.root, unknown);

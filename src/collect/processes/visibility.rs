@@ -19,7 +19,7 @@ pub(super) fn notes(root: &Root) -> Vec<String> {
 /// `hidepid=2` or `hidepid=invisible`, if `/proc` is mounted with it.
 fn hidepid_option(root: &Root) -> Option<String> {
     let mut buf = Vec::new();
-    let text = read_once(&root.proc("self/mountinfo"), &mut buf).ok()?;
+    let text = read_once(&root.mount_table("mountinfo"), &mut buf).ok()?;
     let proc = lines(text).rfind(|line| words(line).nth(4) == Some(b"/proc"))?;
     let options = words(proc).last()?;
     let option = options.split(|byte| *byte == b',').find(|option| option.starts_with(b"hidepid="))?;
