@@ -6,6 +6,7 @@ use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
 use super::slow_device::is_slow;
 use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
+use crate::model::process::ProcessRow;
 
 /// The lowest devices for which `test` has held, each with since when: every device above a slow one is slow.
 fn lowest_sustained<'a>(
@@ -109,11 +110,24 @@ pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
     Ok(())
 }
 
-/// A running program whose purpose is to discard, where discards are not traced by process.
-fn discarding_task(ctx: &RuleContext<'_>) -> Option<InvolvedTask> {
+/// A running program whose purpose is to discard; of `parent`, if one is given.
+fn discarding_task(ctx: &RuleContext<'_>, parent: Option<u32>) -> Option<InvolvedTask> {
     let mut rows = ctx.system.processes.iter().filter(|row| !row.has_exited());
-    let row = rows.find(|row| matches!(&*row.comm(), "fstrim" | "blkdiscard"))?;
-    Some(InvolvedTask::named(row.label()))
+    let is_wanted = |row: &ProcessRow<'_>| {
+        matches!(&*row.comm(), "fstrim" | "blkdiscard") && parent.is_none_or(|parent| row.raw.ppid == parent)
+    };
+    Some(InvolvedTask::named(rows.find(is_wanted)?.label()))
+}
+
+/// Those with most of the discards, each with the program that it runs for that. Where discards are not traced, a running
+/// program of that kind, if only this device is busy with them.
+fn discarding_tasks(ctx: &RuleContext<'_>, users: Option<&DeviceUsers>, is_only_one: bool) -> Vec<InvolvedTask> {
+    let main = users.map(DeviceUsers::main).unwrap_or_default();
+    if main.is_empty() {
+        return discarding_task(ctx, None).filter(|_| is_only_one).into_iter().collect();
+    }
+    let with_child = |user: &DeviceUser| [Some(user.involved()), discarding_task(ctx, Some(user.pid))];
+    main.iter().flat_map(with_child).flatten().collect()
 }
 
 pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -140,10 +154,6 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         let users = users.as_ref();
         let used_by =
             users.and_then(|users| users.summary_of("them")).map_or(String::new(), |users| format!("; {users}"));
-        let culprits: Vec<InvolvedTask> = match users.map(DeviceUsers::main).unwrap_or_default() {
-            [] => discarding_task(ctx).filter(|_| is_only_one).into_iter().collect(),
-            main => main.iter().map(DeviceUser::involved).collect(),
-        };
         let title = format!("{name} is busy with discards: {}{used_by}{behind}", discards.text());
         ctx.device_finding(severity, device.id, title)
             .fact("discards", discards.text())
@@ -151,7 +161,7 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             .fact("in flight", format::count(discards.in_flight()))
             .since(since)
             .fact_opt("discards by task", users.and_then(DeviceUsers::list))
-            .caused_by(culprits)
+            .caused_by(discarding_tasks(ctx, users, is_only_one))
             .delays(DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Data).sufferers(limits.slow_ms))
             .why("A discard tells the device which blocks are free: fstrim, mkfs, blkdiscard, deleting files on a mount with \
                   the option discard. Many devices serve nothing else meanwhile.")

@@ -23,10 +23,18 @@ const ALWAYS: f64 = 0.5;
 /// With this much CPU pressure (PSI some avg10) a request that is slow now and then may have waited for a processor: the kernel thread, server or
 /// hypervisor that serves it has none.
 const STARVED_PCT: f64 = 60.0;
+/// A stall that lasts so long, ms, and so many times the median, is more than a wait for a processor that others use ...
+const LONG_STALL_MS: f64 = 1000.0;
+const LONG_STALL_RATIO: f64 = 100.0;
+/// ... unless this program had none either: its own tick took this many times the usual ...
+const LATE_RATIO: f64 = 1.5;
+/// ... or the hypervisor took this share of the processors.
+const STOLEN_PCT: f64 = 20.0;
 /// Kinds of requests with their name.
 const KINDS: [(usize, &str, Requests); 2] = [(0, "reads", Requests::Reads), (1, "writes", Requests::Writes)];
 
 /// Slow requests of one kind over the window.
+#[derive(Default)]
 struct Tail {
     secs: f64,
     samples: u64,
@@ -37,6 +45,9 @@ struct Tail {
     ticks: usize,
     /// Ends of the ticks with a slow request, CLOCK_BOOTTIME, ns, newest first.
     slow_ticks: Vec<u64>,
+    /// The longest of those ticks, s, and the median of all.
+    slow_tick_secs: f64,
+    usual_tick_secs: f64,
 }
 
 /// Requests in bins that begin at `ms` or later. A bin that begins earlier may hold slow ones too.
@@ -67,8 +78,10 @@ impl Tail {
     /// `None` where the latencies of the device are not traced.
     fn of(ctx: &RuleContext<'_>, id: DevId, kind: usize) -> Option<Self> {
         let limits = ctx.storage_class(id).limits();
-        let mut out =
-            Self { secs: 0.0, samples: 0, slow: 0, medians: Vec::new(), max_ms: 0.0, ticks: 0, slow_ticks: Vec::new() };
+        let mut out = Self::default();
+        let mut tick_secs: Vec<f64> = ctx.window(WINDOW_SECS).map(|tick| tick.interval_secs).collect();
+        tick_secs.sort_by(f64::total_cmp);
+        out.usual_tick_secs = tick_secs.get(tick_secs.len() / 2).copied().unwrap_or_default();
         let usual_queue = usual_queue(ctx, id, kind, limits.critical_ms);
         for tick in ctx.window(WINDOW_SECS) {
             let Some(device) = tick.device(id) else { continue };
@@ -88,6 +101,7 @@ impl Tail {
             if slow > 0 {
                 out.max_ms = out.max_ms.max(total.max / 1e3);
                 out.slow_ticks.push(tick.time.boot_ns);
+                out.slow_tick_secs = out.slow_tick_secs.max(tick.interval_secs);
             }
         }
         (out.ticks > 0).then_some(out)
@@ -110,6 +124,13 @@ impl Tail {
             seen * 2 >= self.samples
         };
         medians.iter().find(|(_, count)| is_half(count)).map_or(0.0, |(ms, _)| *ms)
+    }
+
+    /// Whether what serves the device may have waited for a processor, with this much CPU pressure and stolen time, per cent.
+    fn may_be_starved(&self, cpu_pct: f64, stolen_pct: f64) -> bool {
+        let is_long = self.max_ms >= LONG_STALL_MS && self.max_ms >= LONG_STALL_RATIO * self.median_ms();
+        let is_late = self.slow_tick_secs >= LATE_RATIO * self.usual_tick_secs;
+        !self.comes_always() && cpu_pct >= STARVED_PCT && (!is_long || is_late || stolen_pct >= STOLEN_PCT)
     }
 
     fn comes_always(&self) -> bool {
@@ -166,8 +187,8 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
     let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
     let title = format!("{problem}, half of them no more than {median}{used_by}");
     let cpu_pct = ctx.mean(MIN_SECS, |tick| Some(tick.pressure.ok()?.cpu.some?.avg10)).unwrap_or(0.0);
-    let is_starved = cpu_pct >= STARVED_PCT
-        && !tail.comes_always()
+    let stolen_pct = ctx.mean(WINDOW_SECS.min(tail.secs), |tick| Some(tick.cpu.ok()?.steal_pct)).unwrap_or(0.0);
+    let is_starved = tail.may_be_starved(cpu_pct, stolen_pct)
         && matches!(ctx.device_kind(id), Some(DeviceKind::Loop | DeviceKind::Nbd));
     ctx.device_finding(if is_starved { Severity::Note } else { Severity::Warn }, id, title)
         .fact_opt("CPU pressure", is_starved.then(|| format!("{}: what serves its requests waits for a processor", format::percent(cpu_pct))))
@@ -185,4 +206,41 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
         .advise("look for what comes at the same times: garbage collection of a flash disk, a snapshot or backup of the volume, \
                  a job, a path that fails over")
         .advise_at("watch the heat map of its latencies", NavTarget::Device(id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ticks of a second with a median of 1.2 ms, in two of which requests took up to so many ms.
+    fn stalling(max_ms: f64) -> Tail {
+        let (medians, slow_ticks) = (vec![(1.2, 9000)], vec![20, 10]);
+        let (slow_tick_secs, usual_tick_secs) = (1.0, 1.0);
+        Tail {
+            max_ms,
+            medians,
+            slow_ticks,
+            samples: 9000,
+            ticks: 28,
+            slow_tick_secs,
+            usual_tick_secs,
+            ..Tail::default()
+        }
+    }
+
+    #[test]
+    fn a_long_stall_on_busy_processors_is_one_of_the_device() {
+        assert!(!stalling(1500.0).may_be_starved(90.0, 0.0));
+    }
+
+    #[test]
+    fn a_stall_may_be_a_wait_for_a_processor() {
+        assert!(stalling(300.0).may_be_starved(90.0, 0.0), "short");
+        assert!(!stalling(300.0).may_be_starved(20.0, 0.0), "processors were free");
+        let late = Tail { slow_tick_secs: 2.4, ..stalling(1500.0) };
+        assert!(late.may_be_starved(90.0, 0.0), "this program was late as well");
+        assert!(stalling(1500.0).may_be_starved(90.0, 40.0), "the hypervisor took the processors");
+        let slow_median = Tail { medians: vec![(30.0, 9000)], ..stalling(1500.0) };
+        assert!(slow_median.may_be_starved(90.0, 0.0), "it does not stand out");
+    }
 }

@@ -8,6 +8,7 @@ mod engine;
 mod firing;
 mod firing_stalls;
 mod health;
+mod journal;
 mod layers;
 mod own_processes;
 mod quiet;
