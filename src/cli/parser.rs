@@ -150,6 +150,8 @@ mod tests {
             vec!["snapshot", "--format", "svg", "--view", "devices", "--pane", "devices"],
             vec!["export", "--every", "5"],
             vec!["export", "--format", "json"],
+            vec!["export", "--listen", "localhost"],
+            vec!["export", "--listen", "127.0.0.1:1", "--textfile", "x"],
             vec!["report", "--for", "0"],
             vec!["report", "--format", "pdf"],
             vec!["doctor", "-d", "1"],

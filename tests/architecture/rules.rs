@@ -164,6 +164,7 @@ const UNSAFE_FILES: &[&str] = &[
     "src/bench/engine/uring.rs",
     "src/bench/syscalls.rs",
     "src/bpf/bpf_sys.rs",
+    "src/cli/export/listener.rs",
     "src/fuzz/memory.rs",
     "src/subprocess/child.rs",
     "src/subprocess/fork_server.rs",

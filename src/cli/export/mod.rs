@@ -1,9 +1,11 @@
-//! The subcommand `export`: metrics for Prometheus, to standard output or to a file for node_exporter.
+//! The subcommand `export`: metrics for Prometheus, to standard output, to a file for node_exporter, or over HTTP.
 
+mod listener;
+mod server;
 mod textfile;
 
 use super::args::parse_seconds;
-use super::exit::{EXIT_OK, print_text, usage};
+use super::exit::{EXIT_OK, print_error, print_text, usage};
 use super::printer::{block_on, ending_signals};
 use super::sampler::{SLOW_SYNC_THRESHOLD, Sampler, SamplerOptions};
 use crate::export::metrics::{Metrics, MetricsFormat, render_end};
@@ -11,16 +13,19 @@ use crate::root::Root;
 use crate::subprocess::child::next_signal;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use listener::{ListenAddress, MetricsListener};
+use server::{MetricsPage, MetricsServer};
 use std::path::PathBuf;
 use std::time::Duration;
 use textfile::TextFile;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus export -d 5\n  \
-                  iotop-plus export --textfile /var/lib/prometheus/node-exporter/iotop-plus.prom --every 15\n\n\
+                  iotop-plus export --textfile /var/lib/prometheus/node-exporter/iotop-plus.prom --every 15\n  \
+                  iotop-plus export --listen 127.0.0.1:9755 -d 5\n\n\
                   The metrics and their labels are listed in the book, in reference/metrics.md. Counters begin when it\n\
-                  starts: for counters that go on, run it with --every.")]
+                  starts: for counters that go on, run it with --every or --listen.")]
 pub(super) struct ExportArgs {
     /// Seconds per sample, 0.1 to 3600.
     #[arg(short, long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
@@ -31,6 +36,10 @@ pub(super) struct ExportArgs {
     /// Write the file every so many seconds, 0.1 to 3600, until interrupted.
     #[arg(long, value_name = "S", value_parser = parse_seconds, requires = "textfile")]
     every: Option<f64>,
+    /// Serve the metrics at /metrics until interrupted: ADDRESS:PORT, the path of a socket, or systemd for the socket of a
+    /// socket unit. Anybody who can connect can read them.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["textfile", "format"])]
+    listen: Option<ListenAddress>,
     /// Format; by default openmetrics, for a file prometheus, which is what node_exporter reads.
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<ExportFormat>,
@@ -58,12 +67,17 @@ impl From<ExportFormat> for MetricsFormat {
 
 /// How often settings and limits are read.
 const FACTS_EVERY: Duration = Duration::from_secs(30);
+/// Pause after a sample that could not be read.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn run(root: &Root, args: &ExportArgs, tracing: bool) -> anyhow::Result<u8> {
     let default = if args.textfile.is_some() { MetricsFormat::Prometheus } else { MetricsFormat::OpenMetrics };
     let format = args.format.map_or(default, MetricsFormat::from);
     if args.textfile.is_some() && format == MetricsFormat::OpenMetrics {
         return Err(usage("--format openmetrics: node_exporter reads only the format prometheus from its directory"));
+    }
+    if let Some(address) = &args.listen {
+        return serve(root, args, tracing, MetricsListener::bind(address)?);
     }
     let mut file = args.textfile.as_deref().map(|path| TextFile::new(root, path)).transpose()?;
     let text = block_on(async {
@@ -89,6 +103,37 @@ pub(super) fn run(root: &Root, args: &ExportArgs, tracing: bool) -> anyhow::Resu
         (None, _, Some(_)) => Ok(EXIT_OK),
         (None, ..) => bail!("interrupted before there was a sample; nothing was written"),
     }
+}
+
+/// Serves the metrics until a signal arrives. While no sample can be read, the last one is served, with its age.
+fn serve(root: &Root, args: &ExportArgs, tracing: bool, listener: MetricsListener) -> anyhow::Result<u8> {
+    block_on(async {
+        let server = MetricsServer::start(listener)?;
+        let mut exporter = Exporter::start(root, args, tracing)?;
+        let mut signals = ending_signals();
+        let mut has_failed = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = next_signal(&mut signals) => return Ok(EXIT_OK),
+                sampled = exporter.next_sample() => match sampled {
+                    Ok(()) => has_failed = false,
+                    Err(why) => {
+                        if !std::mem::replace(&mut has_failed, true) {
+                            print_error(&format!("{why:#}; the last sample is served"));
+                        }
+                        sleep(RETRY_INTERVAL).await;
+                        continue;
+                    }
+                },
+            }
+            server.publish(MetricsPage {
+                open_metrics: exporter.render_open(MetricsFormat::OpenMetrics),
+                prometheus: exporter.render_open(MetricsFormat::Prometheus),
+                sampled_at: std::time::Instant::now(),
+            });
+        }
+    })
 }
 
 /// Takes samples and keeps the sums.
@@ -123,7 +168,12 @@ impl Exporter {
 
     /// The metrics of the newest sample.
     fn render(&self, format: MetricsFormat) -> String {
+        self.render_open(format) + &render_end(format, None)
+    }
+
+    /// The same without the end.
+    fn render_open(&self, format: MetricsFormat) -> String {
         let Sampler { state, findings, .. } = &self.sampler;
-        self.metrics.render(state, findings, format, self.all) + &render_end(format, None)
+        self.metrics.render(state, findings, format, self.all)
     }
 }
