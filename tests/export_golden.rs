@@ -255,9 +255,10 @@ fn the_batch_report_of_a_captured_host() {
     let system = captured_system();
     insta::assert_snapshot!(batch::batch_report(
         &system,
-        batch::BatchOptions { only_active: true, is_accumulated: false }
+        batch::BatchOptions { only_active: true, ..Default::default() }
     ));
-    let sums = batch::batch_report(&system, batch::BatchOptions { only_active: true, is_accumulated: true });
+    let options = batch::BatchOptions { only_active: true, is_accumulated: true, ..Default::default() };
+    let sums = batch::batch_report(&system, options);
     assert!(sums.starts_with("Total DISK READ:         480.00 K |"), "{sums}");
 }
 

@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 pub(super) fn run(root: &Root, top: &TopArgs) -> anyhow::Result<u8> {
-    let options = BatchOptions { only_active: top.only, is_accumulated: top.accumulated };
+    let options = BatchOptions { only_active: top.only, is_accumulated: top.accumulated, is_tree: top.tree };
     let interval = Duration::from_secs_f64(top.delay.unwrap_or(1.0));
     super::printer::block_on(async {
         let sampler_options = SamplerOptions { threads: !top.processes, ..SamplerOptions::default() };

@@ -34,6 +34,9 @@ pub(super) struct TopArgs {
     /// Show processes instead of threads (on the full screen, `p` switches).
     #[arg(short = 'P', long)]
     pub(super) processes: bool,
+    /// Show processes below their parents; the busiest of each parent come first.
+    #[arg(long)]
+    pub(super) tree: bool,
     /// Show the devices below this directory, down to the disk.
     #[arg(long, value_name = "DIR", conflicts_with = "batch")]
     pub(super) path: Option<PathBuf>,
@@ -67,6 +70,7 @@ pub(super) fn run(root: Root, top: TopArgs, tracing: bool) -> anyhow::Result<u8>
     settings.processes.only_active |= top.only;
     settings.processes.accumulated |= top.accumulated;
     settings.processes.threads &= !top.processes;
+    settings.processes.tree |= top.tree;
     let path = top.path.map(|p| std::path::absolute(&p).unwrap_or(p).to_string_lossy().into_owned());
     run_screen(TuiOptions {
         root,

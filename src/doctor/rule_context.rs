@@ -295,7 +295,7 @@ impl<'a> RuleContext<'a> {
     pub(super) fn device_name(&self, id: DevId) -> String {
         match self.system.topology.ok().and_then(|topology| topology.get(id)) {
             Some(device) => device.display_name().into_owned(),
-            None => sanitize(self.system.snapshot.device(id).map_or("?", |device| &device.name)),
+            None => self.system.device_name(id),
         }
     }
 

@@ -2,11 +2,11 @@
 //!
 //! Every row has the same number of fields before the command: `TID PRIO USER`, then value and unit of
 //! `DISK READ`, `DISK WRITE`, `SWAPIN`, `IO>` and `SWAP`, which iotop does not have. A value that could not be
-//! read is `-`.
+//! read is `-`. The tree has its lines before the command.
 
 use super::processes::{delays_unavailable, hidden_tasks_note};
-use crate::model::columns::process::command_text;
-use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
+use crate::model::columns::process::{command_text, tree_lines};
+use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow, ProcessTree};
 use crate::model::system_state::SystemState;
 use std::fmt::Write;
 
@@ -17,6 +17,8 @@ pub struct BatchOptions {
     pub only_active: bool,
     /// Totals since the start instead of rates.
     pub is_accumulated: bool,
+    /// Tasks below their parents, with lines before the command. Parents of tasks with I/O are listed as well.
+    pub is_tree: bool,
 }
 
 /// One report: two lines of totals, the header, one row a task, busiest first.
@@ -31,8 +33,12 @@ pub fn batch_report(system: &SystemState, options: BatchOptions) -> String {
     let by = if options.is_accumulated { ProcessColumn::AccIo } else { ProcessColumn::Io };
     let query = ProcessQuery { sort_by: by, filter, height: usize::MAX, ..ProcessQuery::default() };
     let elapsed = system.processes.time.boot_ns.saturating_sub(system.processes.counters_since.boot_ns);
-    for at in system.processes.window(&query).rows {
-        let row = system.processes.row(at);
+    let processes = &system.processes;
+    let window = match options.is_tree {
+        true => ProcessTree::default().window(processes, &query),
+        false => processes.window(&query),
+    };
+    for row in (0..window.rows.len()).filter_map(|index| window.row(processes, index)) {
         if !row.has_exited() || options.is_accumulated {
             push_row(&mut out, &row, options, elapsed);
         }
@@ -81,7 +87,7 @@ fn push_row(out: &mut String, row: &ProcessRow<'_>, options: BatchOptions, elaps
         percent(swapin),
         percent(io),
         format_bytes(row.raw.swap_bytes.map(|n| n as f64), ""),
-        command_text(row)
+        tree_lines(row) + &command_text(row)
     );
 }
 
@@ -110,6 +116,27 @@ pub(crate) fn missing_data_notes(system: &SystemState) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_tree_has_the_parents_of_tasks_with_io_above_them() {
+        use crate::doctor::tests::test_machine::{TestMachine, task_after, task_counters};
+        use crate::model::process::{IoBytes, TaskRaw};
+        let mut machine = TestMachine::new();
+        let tasks = |read| {
+            let child = TaskRaw { ppid: 10, ..task_counters(11, "worker") };
+            let did = IoBytes { read, ..IoBytes::default() };
+            vec![task_counters(10, "manager"), task_after(child, did), task_counters(12, "idle")]
+        };
+        machine.scan(tasks(0), true);
+        machine.scan(tasks(4096), false);
+        let rows = |is_tree| {
+            let options = BatchOptions { only_active: true, is_tree, ..BatchOptions::default() };
+            let report = batch_report(&machine.system, options);
+            report.lines().skip(3).map(|line| line.rsplit("  ").next().unwrap_or_default().trim().to_owned()).collect()
+        };
+        let (list, tree): (Vec<String>, Vec<String>) = (rows(false), rows(true));
+        assert_eq!((list, tree), (vec!["worker".into()], vec!["manager".into(), "└─worker".into()]));
+    }
 
     #[test]
     fn byte_amounts_are_formatted_like_iotop() {

@@ -215,7 +215,21 @@ impl SystemState {
     /// Kernel name of a device, sanitized; its number if the name is unknown.
     pub fn device_name(&self, id: DevId) -> String {
         let topo = || Some(self.topology.ok()?.get(id)?.name.clone());
-        let name = self.snapshot.device(id).map(|d| d.name.to_string()).or_else(topo);
-        name.map_or_else(|| id.to_string(), crate::sanitize::sanitize)
+        let now = self.snapshot.device(id).map(|d| d.name.to_string()).or_else(topo);
+        now.or_else(|| self.last_known_name(id)).map_or_else(|| id.to_string(), crate::sanitize::sanitize)
+    }
+
+    /// The name that a device had when it was last seen, raw; `None` if the history has none.
+    fn last_known_name(&self, id: DevId) -> Option<String> {
+        let traced = |tick: &Snapshot| Some(tick.io_attribution.ok()?.device_name(id)?.to_owned());
+        let seen = |tick: &Snapshot| tick.device(id).map(|device| device.name.to_string()).or_else(|| traced(tick));
+        self.history.iter().rev().find_map(|frame| seen(&frame.snapshot))
+    }
+
+    /// Its name, or `that has left (7:101066)` if the topology no longer has it and no name is known.
+    pub(crate) fn described_device(&self, id: DevId) -> String {
+        let name = self.device_name(id);
+        let is_gone = name == id.to_string() && self.topology.ok().is_some_and(|topology| topology.get(id).is_none());
+        if is_gone { format!("that has left ({id})") } else { name }
     }
 }

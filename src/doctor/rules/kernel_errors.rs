@@ -3,7 +3,6 @@
 use super::prelude::*;
 use crate::model::kernel_log::LogEntry;
 use crate::model::topology::{BlockDevice, Topology};
-use crate::units::format_rfc3339;
 
 /// Older messages are history, shown in the Kernel view only.
 const RECENT_SECS: u64 = 600;
@@ -112,7 +111,7 @@ impl KernelReports<'_> {
         Finding::new(severity, subject, format!("{problem}{on}{times}: {message}"))
             .fact("messages in 10 min", self.count.to_string())
             .fact_opt("rate-limited", (self.suppressed > 0).then(|| format!("at least {}", self.suppressed)))
-            .fact("newest", format!("{}: {message}", format_rfc3339(self.newest.wall_ns)))
+            .fact("newest", format!("{} ago: {message}", format::duration(ctx.secs_since(last_seen))))
             .since(ctx.wall_to_boot_ns(self.first_wall_ns))
             .last_seen(last_seen)
             .see_also(NavTarget::KernelLog(self.newest.seq))
@@ -239,11 +238,12 @@ fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
         None => format!("out of memory: {message}"),
     };
     let subject = entry.pid.map_or(FindingSubject::Machine, |pid| FindingSubject::Pid(pid, name));
+    let last_seen = ctx.wall_to_boot_ns(entry.wall_ns);
     Finding::new(Severity::Critical, subject, title)
         .fact("kernel message", message)
-        .fact("at", format_rfc3339(entry.wall_ns))
+        .fact("killed", format!("{} ago", format::duration(ctx.secs_since(last_seen))))
         .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
-        .last_seen(ctx.wall_to_boot_ns(entry.wall_ns))
+        .last_seen(last_seen)
         .why("A process was killed and could not save anything. Before that, everything was slow because the cache was gone.")
         .advise_at("see which processes use the memory: RES and SWAP", NavTarget::Processes)
         .advise("lower what it may use (caches, heaps, workers), raise the cgroup's limit, or add memory").costs("less cache, or money")

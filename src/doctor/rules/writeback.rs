@@ -205,13 +205,13 @@ fn throttled_title(ctx: &RuleContext<'_>, w: &WritebackRate, writers: &[StalledT
 
 /// Throttled writers, those to the device that pages pile up for first. Those to other devices count only if they are held
 /// up for long.
-fn delayed_writers(ctx: &RuleContext<'_>, writers: &[StalledTask], backlog: Option<DevId>) -> Vec<InvolvedTask> {
+fn delayed_writers(ctx: &RuleContext<'_>, secs: f64) -> Vec<StalledTask> {
+    let backlog = backlog_device(ctx, secs);
     let is_above = |(id, backlog): (DevId, DevId)| ctx.device_chain(id).contains(&backlog);
-    let is_here = |task: &&StalledTask| task.device.zip(backlog).is_none_or(is_above);
-    let (here, elsewhere): (Vec<_>, Vec<_>) = writers.iter().partition(is_here);
-    let elsewhere = elsewhere.into_iter().filter(|task| task.ms_per_s >= MIN_ELSEWHERE_MS_PER_S);
-    let all = here.into_iter().chain(elsewhere).take(MAX_NAMED_TASKS);
-    all.map(|task| InvolvedTask::named(&task.name)).collect()
+    let is_here = |task: &StalledTask| task.device.zip(backlog).is_none_or(is_above);
+    let (mut writers, elsewhere): (Vec<_>, Vec<_>) = ctx.stalled_tasks(secs, THROTTLE).into_iter().partition(is_here);
+    writers.extend(elsewhere.into_iter().filter(|task| task.ms_per_s >= MIN_ELSEWHERE_MS_PER_S));
+    writers
 }
 
 pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -220,7 +220,7 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     let full_pct = ctx.mean(STANDSTILL_SECS, |tick| Some(tick.pressure.ok()?.io.full?.avg10)).unwrap_or(0.0);
     let severity = Severity::critical_if(ctx.secs_since(since) >= STANDSTILL_SECS && full_pct >= STANDSTILL_PCT);
     let secs = ctx.figure_secs(since, THROTTLED_SECS);
-    let writers = ctx.stalled_tasks(secs, THROTTLE);
+    let writers = delayed_writers(ctx, secs);
     let title = throttled_title(ctx, w, &writers, secs);
     let mut finding = Finding::of_machine(severity, title);
     for task in writers.iter().take(MAX_NAMED_TASKS) {
@@ -230,7 +230,7 @@ pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
         finding = finding.fact("throttled", sleeps);
     }
     let pressure = ctx.snapshot().and_then(|s| s.pressure.ok()?.io.full).map(|psi| format::percent(psi.avg10));
-    let victims = delayed_writers(ctx, &writers, backlog_device(ctx, secs));
+    let victims = writers.iter().take(MAX_NAMED_TASKS).map(|task| InvolvedTask::named(&task.name));
     let finding = finding.fact_opt("I/O pressure, full", pressure).since(since).delays(victims).why(
         "Above this ceiling each write() may sleep up to 200 ms at a time, whichever program dirties pages and on \
          whichever device, until the flushers have caught up.",

@@ -248,6 +248,7 @@ fn storm_is_attributed_to_who_writes_to_the_device_that_pages_pile_up_for() {
     let title = &found[0].title;
     assert!(title.starts_with("writeback storm on sda: task900 (900) has 100% of what is written back"), "{title}");
     let (found, _) = machine.evaluate_rule("writers-throttled");
+    assert!(found[0].title.contains("task900 (900) sleeps 70% of the time and 1 more"), "{}", found[0].title);
     let victims: Vec<&str> = found[0].victims.iter().map(|task| &*task.name).collect();
     assert_eq!(
         victims,

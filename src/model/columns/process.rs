@@ -433,7 +433,7 @@ pub fn command_text(row: &ProcessRow<'_>) -> String {
 }
 
 /// The lines of the tree before a command.
-fn tree_lines(row: &ProcessRow<'_>) -> String {
+pub(crate) fn tree_lines(row: &ProcessRow<'_>) -> String {
     let mut out = String::new();
     if let Some(position) = row.tree_position() {
         position.write(&mut out);

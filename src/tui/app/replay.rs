@@ -40,7 +40,11 @@ impl App {
             Action::ToggleRecording => "recording",
             Action::ToggleThreads => return Some("processes or threads are shown as they were recorded".into()),
             Action::SetInterval | Action::ShorterInterval | Action::LongerInterval => {
-                return Some("a recording has its own interval; + and - change the playback speed".into());
+                let [faster, slower] = [ReplayAction::Faster, ReplayAction::Slower].map(Action::Replay);
+                let [faster, slower] = [faster, slower].map(|action| self.shared.key(action));
+                return Some(format!(
+                    "a recording has its own interval; {faster} and {slower} change the playback speed"
+                ));
             }
             _ => return None,
         };

@@ -34,7 +34,7 @@ const MIN_CULPRIT_SHARE: f64 = 0.25;
 const MAX_VICTIMS: usize = 2;
 /// More culprits than these are counted, not named.
 const MAX_CULPRITS: usize = 3;
-/// Cells of a mount point in a line that is too long otherwise.
+/// Cells of a mount point or a control group in a line that is too long otherwise.
 const SHORT_MOUNT: usize = 12;
 
 /// `device loop0 /mnt · culprit dd (20733) 31.5M/s · victim sqlite (200)` for the worst incident, in `width` cells if that
@@ -93,7 +93,7 @@ impl Involved {
         }
         let victims = without_repeats(victims);
         Some(Self {
-            device: device.map(|id| (shared.system.device_name(id), mount_point(shared, id))),
+            device: device.map(|id| (shared.system.described_device(id), mount_point(shared, id))),
             is_read_only: incident.findings.iter().any(|f| f.rule == "read-only"),
             cause,
             victims,
@@ -115,7 +115,10 @@ impl Involved {
         match &self.cause {
             Cause::Unknown => {}
             Cause::Device => parts.push("culprit the device itself".into()),
-            Cause::MemoryLimit(path) => parts.push(format!("culprit the memory limit of {path}")),
+            Cause::MemoryLimit(path) => {
+                let most = if shortening < MAX_SHORTENING { usize::MAX } else { SHORT_MOUNT };
+                parts.push(format!("culprit the memory limit of {}", cut_beginning(path, most)));
+            }
             Cause::Tasks(tasks, bytes_per_s) => {
                 victims.retain(|task| !tasks.contains(task));
                 // Those that cause it are the only ones that are known to wait.
@@ -337,6 +340,9 @@ mod tests {
         (finding.rule, finding.cgroup) = ("cgroup-memory", Some("/job".into()));
         let line = line(&shared, 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit the memory limit of /job · victim dd (20)");
+        shared.findings.incidents[0].findings[0].cgroup = Some("/system.slice/nightly-import".into());
+        let short = self::line(&shared, 76).unwrap();
+        assert_eq!(short, "device 7:0 · culprit the memory limit of …htly-import · victim dd (20)");
     }
 
     #[test]

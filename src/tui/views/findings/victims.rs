@@ -128,7 +128,9 @@ fn depends_on(shared: &Shared, id: DevId, below: DevId) -> bool {
 mod tests {
     use super::*;
     use crate::doctor::finding::{Finding, InvolvedTask, Severity};
-    use crate::doctor::tests::test_machine::{LOOP0, SDA, SDA1, SEC, TestMachine, VDA, set_stalled};
+    use crate::doctor::tests::test_machine::{
+        LOOP0, SDA, SDA1, SEC, TestMachine, VDA, idle_device, set_device, set_stalled,
+    };
     use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
     use crate::model::reading::Reading;
     use crate::model::snapshot::Snapshot;
@@ -193,6 +195,22 @@ mod tests {
         assert_eq!(machine.system.hung_tasks.len(), 2);
         let line = line(machine, "writeback-storm");
         assert_eq!(line, "device sda · culprit dd (900) · victim postgres (812)", "the compiler hangs elsewhere");
+    }
+
+    #[test]
+    fn a_device_that_left_has_its_last_known_name_or_says_that_it_left() {
+        let gone = DevId { major: 7, minor: 101_066 };
+        let named = |machine: TestMachine| {
+            let mut shared = shared(machine, "device-saturated");
+            shared.findings.incidents[0].findings[0].devices = vec![gone];
+            involved::line(&shared, 120).unwrap()
+        };
+        let mut machine = TestMachine::new();
+        machine.idle_ticks(1);
+        assert_eq!(named(machine), "device that has left (7:101066) · culprit dd (900)");
+        let mut machine = TestMachine::new();
+        machine.tick(|t| set_device(t, idle_device(gone, "loop101066"))).idle_ticks(3);
+        assert_eq!(named(machine), "device loop101066 · culprit dd (900)");
     }
 
     #[test]

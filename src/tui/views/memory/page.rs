@@ -57,7 +57,7 @@ fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: R
 
 /// Width of the name of a stalled process where there is room, and of the figures beside it.
 const STALL_NAME_WIDTH: u16 = 22;
-const STALL_FIGURES_WIDTH: u16 = 19;
+const STALL_FIGURES_WIDTH: u16 = 23;
 
 /// Draws the processes stalled by memory, the longest first, as far as there is room. Returns the rows used.
 fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
@@ -70,10 +70,10 @@ fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
             y += 1;
         }
     };
-    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>4} {b:>4} {c:>4} {d:>4}");
+    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>5} {b:>4} {c:>7} {d:>4}");
     line(
         if width < 13 { "Stall, ms/s" } else { "Stalled, ms/s" },
-        &figures(["dirt", "max", "recl", "max"]),
+        &figures(["dirty", "max", "reclaim", "max"]),
         theme.header,
     );
     let snap = shared.snapshot();
