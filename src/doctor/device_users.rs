@@ -6,9 +6,10 @@
 
 use super::device_sums::{Amount, DeviceSums, Sum, loop_users, passes_on, traced_name};
 pub(super) use super::device_sums::{Requests, counted_devices};
-use super::finding::InvolvedTask;
+use super::finding::{InvolvedGroup, InvolvedTask};
 use super::format;
 use super::rule_context::RuleContext;
+use super::user_groups::{UserGroup, group_of};
 use crate::model::disk::DevId;
 use crate::model::io_accounting::delay::gain_without;
 use crate::model::process::TaskKey;
@@ -37,6 +38,8 @@ pub(super) struct DeviceUser {
     pub(super) name: String,
     /// Identity, if it is in the task list.
     pub(super) key: Option<TaskKey>,
+    /// Its unit or container, as [`group_of`] names it.
+    pub(super) group: Option<String>,
     /// Share of the device's queue, or of its bytes where times are not traced; 0 to 1.
     pub(super) share: f64,
     /// Mean bytes per second read from and written to the device, written back for it included.
@@ -50,6 +53,8 @@ pub(super) struct DeviceUsers {
     pub(super) of: &'static str,
     /// Share of kernel threads, as flushers, in the queue or bytes, 0 to 1; it is part of the users' shares.
     kernel_share: f64,
+    /// The unit or container with most of it.
+    group: Option<UserGroup>,
     /// Those with a small share of the queue and requests of their own, longest requests first.
     light_users: Vec<DelayedUser>,
 }
@@ -89,12 +94,14 @@ impl DeviceUsers {
         let user = |(pid, sum): (&u32, &Sum)| {
             let amount = sum.amount(requests);
             let bytes_per_s = amount.bytes / sums.covered_secs;
-            DeviceUser { pid: *pid, name: String::new(), key: None, share: share(amount), bytes_per_s }
+            DeviceUser { pid: *pid, name: String::new(), key: None, group: None, share: share(amount), bytes_per_s }
         };
         let mut users: Vec<DeviceUser> = sums.processes.iter().map(user).filter(|user| user.share > 0.0).collect();
         users.sort_by(|a, b| b.share.total_cmp(&a.share));
         // This program is named only where it is what keeps the device busy.
         users.retain(|user| user.share >= MOST || !ctx.is_own_process(user.pid));
+        let group = UserGroup::of(ctx, users.iter().map(|user| (user.pid, user.share)));
+        let several = group.as_ref().filter(|group| group.is_of_several()).map(|group| &group.name);
         let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
         let others = sums.queue_use(users.iter().filter(|user| user.share >= MIN_SHARE).map(|user| user.pid), requests);
         let delayed = |user: &DeviceUser| {
@@ -103,11 +110,14 @@ impl DeviceUsers {
         };
         let mut light_users: Vec<DelayedUser> = light.filter_map(delayed).collect();
         light_users.sort_by(|a, b| b.request_ms.total_cmp(&a.request_ms));
+        // Those of one group delay each other.
+        light_users.retain(|delayed| several.is_none() || group_of(ctx, delayed.user.pid).as_ref() != several);
         light_users.truncate(MAX_NAMED);
         light_users.iter_mut().for_each(|delayed| delayed.user.identify(ctx, secs));
         users.truncate(MAX_NAMED);
         users.iter_mut().for_each(|user| user.identify(ctx, secs));
-        Some(Self { users, of: if of_queue { "queue" } else { "bytes" }, light_users, kernel_share: share(kernel) })
+        let of = if of_queue { "queue" } else { "bytes" };
+        Some(Self { users, of, light_users, kernel_share: share(kernel), group })
     }
 
     /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing, and on a
@@ -123,6 +133,7 @@ impl DeviceUsers {
             of: "bytes",
             light_users: Vec::new(),
             kernel_share: 0.0,
+            group: None,
         })
     }
 
@@ -138,7 +149,8 @@ impl DeviceUsers {
 
     /// Those that wait at least `slow_ms` for each of their requests, behind others with most of the queue.
     pub(super) fn delayed(&self, slow_ms: f64) -> &[DelayedUser] {
-        let most: f64 = self.main().iter().map(|user| user.share).sum();
+        let main: f64 = self.main().iter().map(|user| user.share).sum();
+        let most = main.max(self.group.as_ref().map_or(0.0, |group| group.share));
         let count = self.light_users.iter().take_while(|delayed| delayed.request_ms >= slow_ms).count();
         &self.light_users[..if most >= MOST { count } else { 0 }]
     }
@@ -168,9 +180,20 @@ impl DeviceUsers {
 
     /// The same of what is named.
     pub(super) fn summary_of(&self, what: &str) -> Option<String> {
+        let each = |user: &DeviceUser| format!(", {} {}", user.name, user.percent());
+        if let Some(group) = self.group.as_ref().filter(|group| group.is_of_several()) {
+            let tasks: String = self.main().iter().map(each).collect();
+            return Some(format!("{} of {what}{tasks}", group.summary()));
+        }
         let (first, more) = self.main().split_first()?;
-        let more: String = more.iter().map(|user| format!(", {} {}", user.name, user.percent())).collect();
-        Some(format!("{} has {} of {what}{more}", first.name, first.percent()))
+        let more: String = more.iter().map(each).collect();
+        let group = first.group.as_ref().map_or(String::new(), |group| format!(" of {group}"));
+        Some(format!("{}{group} has {} of {what}{more}", first.name, first.percent()))
+    }
+
+    /// The unit or container with most of it.
+    pub(super) fn main_group(&self) -> Option<InvolvedGroup> {
+        self.group.as_ref().map(UserGroup::involved)
     }
 
     /// Name of the value that [`DeviceUsers::list`] gives.
@@ -187,7 +210,8 @@ impl DeviceUsers {
 
 impl DeviceUser {
     pub(super) fn involved(&self) -> InvolvedTask {
-        InvolvedTask { name: self.name.clone(), share_pct: Some((self.share * 100.0).round().min(100.0) as u8) }
+        let share_pct = Some((self.share * 100.0).round().min(100.0) as u8);
+        InvolvedTask { name: self.name.clone(), share_pct, group: self.group.clone() }
     }
 
     fn percent(&self) -> String {
@@ -200,6 +224,7 @@ impl DeviceUser {
         let name = row.map(|row| row.comm().into_owned()).or_else(|| traced_name(ctx, self.pid, secs));
         let name = name.unwrap_or_else(|| "?".into());
         self.name = format::task(&name, self.pid);
+        self.group = group_of(ctx, self.pid);
     }
 }
 
@@ -218,6 +243,7 @@ fn untraced_user(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<DeviceUs
     let first = all.into_iter().next()?;
     let (bytes_per_s, share) = (first.bytes_per_s(), first.bytes_per_s() / device_bytes.max(total));
     let is_named = bytes_per_s <= device_bytes * MAX_MISMATCH && share >= DOMINANT_SHARE && !first.is_kernel_thread;
-    let user = DeviceUser { pid: first.key.pid, name: first.name, key: Some(first.key), share, bytes_per_s };
+    let (pid, group) = (first.key.pid, group_of(ctx, first.key.pid));
+    let user = DeviceUser { pid, name: first.name, key: Some(first.key), group, share, bytes_per_s };
     is_named.then_some(user)
 }

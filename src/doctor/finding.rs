@@ -147,11 +147,22 @@ pub struct InvolvedTask {
     pub name: String,
     /// Its share of the device's queue, per cent.
     pub share_pct: Option<u8>,
+    /// Its systemd unit or container, as `unit backup.service`; `None` in the session of a user.
+    pub group: Option<String>,
+}
+
+/// A systemd unit or container whose tasks together cause a problem.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvolvedGroup {
+    /// `unit backup.service`, `container podman:web`, sanitized.
+    pub name: String,
+    /// Its share of the device's queue, per cent.
+    pub share_pct: u8,
 }
 
 impl InvolvedTask {
     pub(super) fn named(name: impl Into<String>) -> Self {
-        Self { name: name.into(), share_pct: None }
+        Self { name: name.into(), share_pct: None, group: None }
     }
 }
 
@@ -178,6 +189,8 @@ pub struct Finding {
     pub cgroup: Option<String>,
     /// Processes that cause it, largest share first. Of a fault of a device there are none.
     pub culprits: Vec<InvolvedTask>,
+    /// The unit or container with most of the device's queue.
+    pub culprit_group: Option<InvolvedGroup>,
     /// Processes that suffer from it.
     pub victims: Vec<InvolvedTask>,
     /// Paths of the files that it is about, sanitized.
@@ -266,6 +279,11 @@ impl Finding {
 
     pub(super) fn caused_by(mut self, culprits: impl IntoIterator<Item = InvolvedTask>) -> Self {
         self.culprits.extend(culprits);
+        self
+    }
+
+    pub(super) fn of_group(mut self, group: Option<InvolvedGroup>) -> Self {
+        self.culprit_group = group;
         self
     }
 

@@ -20,6 +20,7 @@ mod storage_class;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod transitions;
+mod user_groups;
 
 pub use engine::RuleEngine;
 pub(crate) use engine::SkippedRule;

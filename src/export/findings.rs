@@ -201,7 +201,7 @@ pub(crate) fn build_table(title: String, engine: &RuleEngine, now: Timestamp) ->
 }
 
 fn involved_task_json(task: &InvolvedTask) -> Value {
-    json!({ "name": task.name, "share_pct": task.share_pct })
+    json!({ "name": task.name, "share_pct": task.share_pct, "group": task.group })
 }
 
 pub(crate) fn incidents_json(engine: &RuleEngine, system: &SystemState) -> Vec<Value> {
@@ -218,6 +218,7 @@ pub(crate) fn incidents_json(engine: &RuleEngine, system: &SystemState) -> Vec<V
             "subject": { "kind": f.subject.kind(), "name": f.subject.name() },
             "since": time(f.since_ns),
             "devices": f.devices.iter().map(|id| device_name(*id)).collect::<Vec<_>>(),
+            "culprit_group": f.culprit_group.as_ref().map(|g| json!({ "name": g.name, "share_pct": g.share_pct })),
             "culprits": f.culprits.iter().map(involved_task_json).collect::<Vec<_>>(),
             "victims": f.victims.iter().map(involved_task_json).collect::<Vec<_>>(),
             "files": f.files,

@@ -144,6 +144,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         .fact_opt(users.fact_name(), users.list())
         .since(since)
         .caused_by(users.main().iter().map(DeviceUser::involved))
+        .of_group(users.main_group())
         .delays(users.delayed_tasks(limits.slow_ms))
         .on_files(main_files(ctx, id, secs, Requests::All))
         .why("Requests wait in the queue: every read and every sync on this device takes at least the await, whoever causes the load.");

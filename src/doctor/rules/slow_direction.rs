@@ -162,6 +162,7 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             .since(since)
             .fact_opt("discards by task", users.and_then(DeviceUsers::list))
             .caused_by(discarding_tasks(ctx, users, is_only_one))
+            .of_group(users.and_then(DeviceUsers::main_group))
             .delays(DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Data).sufferers(limits.slow_ms))
             .why("A discard tells the device which blocks are free: fstrim, mkfs, blkdiscard, deleting files on a mount with \
                   the option discard. Many devices serve nothing else meanwhile.")

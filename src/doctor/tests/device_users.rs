@@ -8,7 +8,9 @@ use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::memory_stalls::THROTTLE;
-use crate::model::process::{IoBytes, IoPrio, TaskRaw};
+use crate::model::observation::Observation;
+use crate::model::process::ProcessUpdate;
+use crate::model::process::{IoBytes, IoPrio, TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
 use crate::model::snapshot::Snapshot;
 use std::sync::Arc;
@@ -302,4 +304,57 @@ fn discards_belong_to_who_submits_them_and_readers_behind_them_wait() {
     };
     assert_eq!(names(&found[0].culprits), [("task900 (900)".to_owned(), Some(100))]);
     assert_eq!(names(&found[0].victims), [("task901 (901)".to_owned(), Some(99))]);
+}
+
+/// A machine with tasks in control groups, which keep so many reads in flight.
+fn in_groups(tasks: &[(u32, &str, f64)]) -> TestMachine {
+    let mut machine = TestMachine::new();
+    machine.idle_ticks(1);
+    machine.scan(tasks.iter().map(|(pid, ..)| task_counters(*pid, "worker")).collect(), false);
+    let names = tasks.iter().map(|(pid, cgroup, _)| {
+        let key = TaskKey { pid: *pid, tid: *pid, starttime: 100 };
+        (key, Arc::new(TaskNames { cgroup: (*cgroup).into(), ..TaskNames::default() }))
+    });
+    let update = ProcessUpdate { seq: 50, time: machine.now(), names: names.collect(), ..ProcessUpdate::default() };
+    machine.system.apply(Observation::Tasks(Box::new(Reading::Ok(update))));
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.9)));
+        let rates = |in_flight: f64| IoRates { reads_per_s: 10.0, ..reads(in_flight, 1.0) };
+        set_attribution(t, tasks.iter().map(|(pid, _, flight)| owner_io(*pid, SDA, rates(*flight))).collect());
+    });
+    machine
+}
+
+#[test]
+fn the_unit_of_the_one_culprit_is_named() {
+    let machine = in_groups(&[(900, "/system.slice/backup.service", 9.8), (901, "/user.slice/session-3.scope", 0.2)]);
+    let found = machine.evaluate_rule("device-saturated").0.remove(0);
+    let end = "; worker (900) of unit backup.service has 98% of its queue";
+    assert!(found.title.contains(end), "{}", found.title);
+    assert_eq!(found.culprits[0].group.as_deref(), Some("unit backup.service"));
+    assert_eq!(
+        found.culprit_group.map(|group| (group.name, group.share_pct)),
+        Some(("unit backup.service".into(), 98))
+    );
+}
+
+#[test]
+fn a_unit_whose_tasks_together_fill_the_queue_is_named_with_its_sum() {
+    let mut tasks: Vec<(u32, &str, f64)> = (900..908).map(|pid| (pid, "/system.slice/import.service", 1.2)).collect();
+    tasks.push((950, "/system.slice/db.service", 1.0));
+    let found = in_groups(&tasks).evaluate_rule("device-saturated").0.remove(0);
+    assert!(found.title.contains("; unit import.service (8 tasks) has 91% of its queue"), "{}", found.title);
+    let victims: Vec<(&str, Option<&str>)> =
+        found.victims.iter().map(|t| (t.name.as_str(), t.group.as_deref())).collect();
+    assert_eq!(victims, [("worker (950)", Some("unit db.service"))]);
+}
+
+#[test]
+fn sessions_and_the_root_group_are_no_unit() {
+    for group in
+        ["/user.slice/user-0.slice/session-3.scope", "/", "/user.slice/user-1000.slice/user@1000.service/x", "/a.slice"]
+    {
+        let found = in_groups(&[(900, group, 9.8)]).evaluate_rule("device-saturated").0.remove(0);
+        assert!(found.title.contains("; worker (900) has 100%") && found.culprit_group.is_none(), "{}", found.title);
+    }
 }

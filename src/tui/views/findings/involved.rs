@@ -291,7 +291,7 @@ mod tests {
     }
 
     fn named(names: &[&str]) -> Vec<InvolvedTask> {
-        names.iter().map(|name| InvolvedTask { name: (*name).into(), share_pct: None }).collect()
+        names.iter().map(|name| InvolvedTask { name: (*name).into(), share_pct: None, group: None }).collect()
     }
 
     #[test]

@@ -141,7 +141,7 @@ mod tests {
     /// The machine with an incident of this rule on sda, whose culprit is dd (900).
     fn shared(machine: TestMachine, rule: &'static str) -> Shared {
         let mut shared = Shared::new(machine.system);
-        let culprit = InvolvedTask { name: "dd (900)".into(), share_pct: None };
+        let culprit = InvolvedTask { name: "dd (900)".into(), share_pct: None, group: None };
         let finding = Finding { rule, devices: vec![SDA], culprits: vec![culprit], ..Finding::default() };
         shared.findings.incidents = vec![Incident { severity: Severity::Warn, findings: vec![finding] }];
         shared
