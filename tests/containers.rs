@@ -1,6 +1,7 @@
 //! Names of containers against `podman ps`. Needs root and podman; skipped by name elsewhere.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Containers that run at once, in all the ways below.
@@ -100,6 +101,88 @@ fn containers_have_the_names_that_podman_gives_them() {
     let got = listed_by_us();
     for (pid, name) in &want {
         assert_eq!(got.get(pid), Some(&format!("podman:{name}")), "process {pid}");
+    }
+}
+
+/// Writes a file of a made tree.
+fn put(tree: &Path, file: &str, text: &str) {
+    let file = tree.join(file);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(file, text).unwrap();
+}
+
+/// Writes the process of a container of `shop/pod-N`, whose unique ID is `0a1b-N`, with containerd's state file of it.
+fn put_pod(tree: &Path, n: usize) {
+    let (pid, id) = (100 + n, ["a", "b", "c", "d"][n].repeat(64));
+    let file = |name: &str, text: &str| put(tree, &format!("proc/{pid}/{name}"), text);
+    file(
+        "stat",
+        &format!("{pid} (app) S 1 {pid} {pid} 0 -1 0 0 0 0 0 1 1 0 0 20 0 1 0 50 1000 100 0 {}\n", "0 ".repeat(27)),
+    );
+    file("status", "Name:\tapp\nUid:\t0\t0\t0\t0\nVmSwap:\t0 kB\n");
+    file("io", "rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: 5\nwrite_bytes: 6\ncancelled_write_bytes: 0\n");
+    file("schedstat", "1000 0 5\n");
+    file("cmdline", "app\0");
+    file("cgroup", &format!("0::/kubepods.slice/kubepods-pod0a1b_{n}.slice/cri-containerd-{id}.scope\n"));
+    let config = serde_json::json!({ "annotations": {
+        "io.kubernetes.cri.sandbox-name": format!("pod-{n}"), "io.kubernetes.cri.sandbox-namespace": "shop",
+        "io.kubernetes.cri.sandbox-uid": format!("0a1b-{n}"), "io.kubernetes.cri.container-type": "container",
+        "io.kubernetes.cri.container-name": "app",
+    } });
+    let state = "run/containerd/io.containerd.runtime.v2.task/k8s.io";
+    put(tree, &format!("{state}/{id}/config.json"), &config.to_string());
+}
+
+/// Volumes as kubelet mounts them: of a container storage interface, local, and block devices, whose node is mounted.
+#[test]
+fn devices_are_called_by_the_volumes_that_kubelet_made_of_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let tree = dir.path();
+    (0..4).for_each(|n| put_pod(tree, n));
+    put(tree, "proc/loadavg", "0 0 0 1/1 103\n");
+    let csi = "/var/lib/kubelet/plugins/kubernetes.io/csi";
+    let pods = "/var/lib/kubelet/pods";
+    let mounts = [
+        "8:0 / / - ext4 /dev/sda".to_owned(),
+        "0:5 / /dev - devtmpfs devtmpfs".to_owned(),
+        format!("8:16 / {csi}/driver/77/globalmount - xfs /dev/sdb"),
+        format!("8:16 / {pods}/0a1b-0/volumes/kubernetes.io~csi/pvc-1/mount - xfs /dev/sdb"),
+        format!("0:5 /sdc {csi}/volumeDevices/staging/pvc-2 - devtmpfs devtmpfs"),
+        format!("0:5 /sdc {csi}/volumeDevices/publish/pvc-2/0a1b-1 - devtmpfs devtmpfs"),
+        "8:48 / /mnt/disks/d1 - ext4 /dev/sdd".to_owned(),
+        format!("8:48 / {pods}/0a1b-2/volumes/kubernetes.io~local-volume/disk-1 - ext4 /dev/sdd"),
+        "0:5 /sde /var/lib/kubelet/plugins/kubernetes.io/local-volume/volumeDevices/disk-2/0a1b-3 - devtmpfs devtmpfs"
+            .into(),
+        format!("8:80 / {pods}/0a1b-9/volumes/kubernetes.io~csi/pvc-3/mount - ext4 /dev/sdf"),
+    ];
+    let line =
+        |(n, mount): (usize, &String)| format!("{} {} {} rw\n", n + 60, n.min(1) * 60, mount.replace(" - ", " rw - "));
+    put(tree, "proc/self/mountinfo", &mounts.iter().enumerate().map(line).collect::<String>());
+    let disks = ["sda", "sdb", "sdc", "sdd", "sde", "sdf"];
+    let counters = |(n, disk): (usize, &&str)| format!("8 {} {disk} 1 0 8 1 1 0 8 1 0 1 1 0 0 0 0 0 0\n", n * 16);
+    put(tree, "proc/diskstats", &disks.iter().enumerate().map(counters).collect::<String>());
+    for (n, disk) in disks.iter().enumerate() {
+        put(tree, &format!("sys/block/{disk}/dev"), &format!("8:{}\n", n * 16));
+        put(tree, &format!("sys/block/{disk}/size"), "2097152\n");
+    }
+    let out = Command::new(env!("CARGO_BIN_EXE_iotop-plus"))
+        .arg("--root")
+        .arg(tree)
+        .args(["snapshot", "-d", "0.5", "--pane", "devices", "--pane", "processes"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    for want in [
+        "sda  / (ext4) ",
+        "sdb  pvc-1 of shop/pod-0 (xfs) +1 ",
+        "sdc  pvc-2 of shop/pod-1 (block volume) +1 ",
+        // The disk is also mounted elsewhere, by its admin.
+        "sdd  /mnt/disks/d1 (ext4) +1 ",
+        "sde  disk-2 of shop/pod-3 (block volume) ",
+        // No container of this pod is known.
+        "sdf  pvc-3 of pod 0a1b-9 (ext4) ",
+    ] {
+        assert!(text.contains(want), "{want}: {text}");
     }
 }
 

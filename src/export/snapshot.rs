@@ -133,7 +133,8 @@ pub(crate) fn build_tables(
         out.push(findings::build_table("Findings".into(), engine, system.now()));
     }
     if scope.devices {
-        let lines = device_list::list_devices(snapshot, system.topology.ok(), &DeviceQuery::default());
+        let query = DeviceQuery { containers: Some(system.processes.container_names()), ..DeviceQuery::default() };
+        let lines = device_list::list_devices(snapshot, system.topology.ok(), &query);
         let mut table =
             devices::build_table("Devices".into(), DeviceColumnSet::Default.columns(), snapshot, &lines, now);
         table

@@ -101,9 +101,34 @@ impl ContainerNames {
     }
 }
 
+/// Whether kubelet made this mount point for a volume that is a block device: its node is mounted there.
+pub(crate) fn is_block_volume(mount_point: &[u8]) -> bool {
+    let mut parts = mount_point.split(|byte| *byte == b'/').skip_while(|part| *part != b"kubelet");
+    parts.any(|part| part == b"volumeDevices")
+}
+
+/// The pod's unique ID and the name of the volume of a mount point of a block device that kubelet made (kubernetes,
+/// pkg/volume/csi/csi_block.go and pkg/volume/util): below `volumeDevices`, `publish/VOLUME/UID`, `VOLUME/dev/UID` or, of the
+/// plugins in kubelet, `VOLUME/UID`; the node's own is `staging/VOLUME`. Below `pods/UID`, `PLUGIN/VOLUME`.
+fn pod_and_block_volume(mount_point: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut parts = mount_point.split(|byte| *byte == b'/').skip_while(|part| *part != b"kubelet").skip(1);
+    let (kind, uid) = (parts.next()?, parts.next()?);
+    let rest: Vec<&[u8]> = parts.skip_while(|part| *part != b"volumeDevices").skip(1).collect();
+    match (kind, &rest[..]) {
+        (_, [b"staging", _]) => None,
+        (b"pods", [plugin, volume]) if plugin.starts_with(b"kubernetes.io~") => Some((uid, *volume)),
+        (b"plugins", [b"publish", volume, uid] | [volume, b"dev", uid] | [volume, uid]) => Some((*uid, *volume)),
+        _ => None,
+    }
+}
+
 /// The pod's unique ID and the name of the volume of a mount point that kubelet made:
-/// `/var/lib/kubelet/pods/UID/volumes/PLUGIN/VOLUME`, and `/mount` below it for the container storage interface.
+/// `/var/lib/kubelet/pods/UID/volumes/PLUGIN/VOLUME`, and `/mount` below it for the container storage interface; and of a
+/// block volume.
 fn pod_and_volume(mount_point: &[u8]) -> Option<(&[u8], &[u8])> {
+    if is_block_volume(mount_point) {
+        return pod_and_block_volume(mount_point);
+    }
     let mut parts = mount_point.split(|byte| *byte == b'/').skip_while(|part| *part != b"kubelet");
     let (_, pods, uid, volumes, plugin) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let volume = parts.next().filter(|volume| !volume.is_empty())?;
@@ -194,6 +219,13 @@ mod tests {
         assert_eq!(name(&volumes("77", "csi/pvc-9/mount")).as_deref(), Some("pvc-9 of pod 77"));
         let local = RawBytes::from(&*volumes("0a1b-22", "local-volume/data"));
         assert_eq!(names.volume_name([&RawBytes::from("/"), &local]), None, "the disk of the host");
+        let devices = "/var/lib/kubelet/plugins/kubernetes.io/csi/volumeDevices";
+        for block in ["publish/pvc-7/0a1b-22", "pvc-7/dev/0a1b-22"] {
+            assert_eq!(name(&format!("{devices}/{block}")).as_deref(), Some("pvc-7 of shop/web-7d9f"), "{block}");
+        }
+        let in_tree = "/var/lib/kubelet/plugins/kubernetes.io/local-volume/volumeDevices/disk-1/0a1b-22";
+        assert_eq!(name(in_tree).as_deref(), Some("disk-1 of shop/web-7d9f"));
+        assert_eq!(name(&format!("{devices}/staging/pvc-7")), None, "the node's own");
         for other in [&volumes("0a1b-22", "csi/pvc-9/mount/sub"), "/srv/pods/1/volumes/x/y", "/var/lib/kubelet/pods/1"]
         {
             assert_eq!(name(other), None, "{other}");

@@ -1,7 +1,7 @@
 //! The rows of the Devices table: the tree of disks, partitions and the devices on them, or a sorted list.
 
 use super::columns::device::{DeviceColumn, DeviceRow};
-use super::containers::ContainerNames;
+use super::containers::{ContainerNames, is_block_volume};
 use super::disk::{DevId, DiskRate};
 use super::snapshot::Snapshot;
 use super::topology::{BlockDevice, DeviceKind, MountRef, Topology, TopologyRow};
@@ -154,7 +154,9 @@ fn label(name: &str, dev: Option<&BlockDevice>, containers: Option<&ContainerNam
         let volume = containers.and_then(|names| names.volume_name(mounts.iter().map(|m| &m.mount_point)));
         let bind = if first.is_bind { "bind " } else { "" };
         let place = volume.unwrap_or_else(|| format!("{bind}{}", first.mount_point.sanitized()));
-        let _ = write!(out, "  {place} ({})", first.fs_type.sanitized());
+        let is_block = is_block_volume(first.mount_point.as_bytes());
+        let kind = if is_block { "block volume".into() } else { first.fs_type.sanitized() };
+        let _ = write!(out, "  {place} ({kind})");
         let more = mounts.len() - 1;
         if more > 0 {
             let _ = write!(out, " +{more}");

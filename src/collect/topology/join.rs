@@ -4,6 +4,7 @@
 //! to, identifies the device. Paths are resolved in the mount table as text. The file systems are not touched, because
 //! they may be dead; only device nodes under /dev are looked up.
 
+use crate::model::containers::is_block_volume;
 use crate::model::disk::DevId;
 use crate::model::memory::SwapArea;
 use crate::model::mount::{MountInfo, MountResolver, MountTable};
@@ -131,6 +132,11 @@ impl DeviceResolver<'_> {
                 Some(main) => self.btrfs_devices(main),
                 None => Vec::new(),
             },
+            // A volume of a pod that is a block device: kubelet mounts the node, /dev/sdb, as a file.
+            b"devtmpfs" if is_block_volume(mount.mount_point.as_bytes()) => {
+                let node = [Root::DEV_PREFIX, mount.root.as_bytes().strip_prefix(b"/").unwrap_or_default()].concat();
+                self.node_device(&node).map(|id| (id, DeviceMatch::Source)).into_iter().collect()
+            }
             // bcachefs separates its devices by colons.
             _ if mount.source.as_bytes().starts_with(Root::DEV_PREFIX) => {
                 let ids = mount.source.as_bytes().split(|b| *b == b':').filter_map(|s| self.node_device(s));
