@@ -91,7 +91,11 @@ impl Involved {
             let with_requests = users.iter().filter(|user| user.requests_per_s > 0.0);
             victims.extend(with_requests.map(|user| user.task.clone()));
         }
-        let victims = without_repeats(victims);
+        let mut victims = without_repeats(victims);
+        // Threads of the kernel wait for the programs that suffer.
+        if victims.iter().any(|task| !task.is_kernel_thread(shared)) {
+            victims.retain(|task| !task.is_kernel_thread(shared));
+        }
         Some(Self {
             device: device.map(|id| (shared.system.described_device(id), mount_point(shared, id))),
             is_read_only: incident.findings.iter().any(|f| f.rule == "read-only"),
@@ -299,7 +303,7 @@ mod tests {
         let mut shared = shared("device-saturated", vec![LOOP]);
         let finding = &mut shared.findings.incidents[0].findings[0];
         finding.culprits = named(&["dd (20)", "dd (21)"]);
-        finding.victims = named(&["dd (21)", "postgres (50)"]);
+        finding.victims = named(&["dd (21)", "kworker/u8:1 (70)", "postgres (50)"]);
         let line = line(&shared, 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit dd (20, 21) 977K/s · victim postgres (50), sqlite (40)");
     }

@@ -16,6 +16,12 @@ impl Task {
         let (name, pid) = label.rsplit_once(" (").unwrap_or((label, ""));
         Self { name: name.into(), pid: pid.trim_end_matches(')').into() }
     }
+
+    /// Whether it is a thread of the kernel; one that has ended is known by its name.
+    pub(super) fn is_kernel_thread(&self, shared: &Shared) -> bool {
+        let row = self.pid.parse().ok().and_then(|pid| shared.system.processes.find_live(pid));
+        row.map_or_else(|| self.name.starts_with("kworker/"), |row| row.raw.kernel_thread)
+    }
 }
 
 /// `dd (20733, 21344), fio (7) +2`: tasks of one name share its parentheses; those beyond `most` are counted.
