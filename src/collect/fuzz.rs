@@ -3,11 +3,14 @@
 use super::{cifs, diskstats, meminfo, netdev, nfs, route, stat, vmstat};
 use crate::model::mount::MountTable;
 use crate::parse::bytes::lines;
-use crate::parse::mountinfo;
+use crate::parse::{cache, mountinfo};
 
 pub(crate) fn tables(input: &[u8]) {
     let disks = lines(input).filter_map(diskstats::parse_line).count();
     assert!(disks <= input.len() && netdev::parse(input).len() <= input.len());
+    for line in lines(input) {
+        let _ = (cache::parse_dm_cache_status(line), cache::parse_bcache_size(line));
+    }
     let _ = (meminfo::parse(input), vmstat::parse(input, 4096), stat::parse(input));
     let v4 = lines(input).filter_map(route::parse_ipv4_route);
     let routes = route::RouteTable(v4.chain(lines(input).filter_map(route::parse_ipv6_route)).collect());

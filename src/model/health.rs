@@ -23,6 +23,7 @@ pub enum Health {
     Ext4(Ext4Errors),
     Btrfs(BtrfsHealth),
     Zram(ZramHealth),
+    Cache(CacheHealth),
 }
 
 /// A software RAID (Documentation/admin-guide/md.rst).
@@ -106,6 +107,31 @@ pub struct ZramHealth {
     pub failed_writes: u64,
 }
 
+/// A cache in front of a slow device: dm-cache (Documentation/admin-guide/device-mapper/cache.rst) or bcache
+/// (Documentation/admin-guide/bcache.rst).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheHealth {
+    /// `dm-cache`, `bcache`; `bcache cache` of the device that holds the cache.
+    pub kind: String,
+    /// `rw`, `ro` or `Fail` of dm-cache; `no cache`, `clean`, `dirty` or `inconsistent` of bcache; empty if unknown.
+    pub state: String,
+    /// Its metadata has to be checked offline.
+    pub needs_check: bool,
+    /// Data that is in the cache only, bytes.
+    pub dirty_bytes: u64,
+    /// Size of the cache, bytes; `None` where the driver does not say it.
+    pub size_bytes: Option<u64>,
+    /// I/O errors since the device was attached.
+    pub io_errors: u64,
+}
+
+impl CacheHealth {
+    /// Whether it does what it is for.
+    pub fn works(&self) -> bool {
+        !self.needs_check && !matches!(self.state.as_str(), "ro" | "Fail" | "no cache" | "inconsistent")
+    }
+}
+
 impl ArrayHealth {
     /// Whether a member is missing or faulty.
     pub fn is_degraded(&self) -> bool {
@@ -136,6 +162,7 @@ impl Health {
             Self::Ext4(errors) => errors.count == 0,
             Self::Btrfs(btrfs) => btrfs.members.is_empty(),
             Self::Zram(zram) => zram.stored_bytes == 0,
+            Self::Cache(cache) => cache.works() && cache.dirty_bytes == 0 && cache.io_errors == 0,
         }
     }
 
@@ -147,6 +174,7 @@ impl Health {
                 [&mut array.level, &mut array.sync_action].into_iter().chain(&mut array.faulty).collect()
             }
             Self::Disk(disk) => vec![&mut disk.state],
+            Self::Cache(cache) => vec![&mut cache.kind, &mut cache.state],
             Self::Paths(paths) => paths.paths.iter_mut().flat_map(|(name, state)| [name, state]).collect(),
             Self::Ext4(errors) => vec![&mut errors.last_function],
             Self::Btrfs(btrfs) => std::iter::once(&mut btrfs.name).chain(&mut btrfs.devices).collect(),

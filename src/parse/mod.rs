@@ -20,6 +20,7 @@
 //! (`cargo bench --bench process`). `cargo bench --bench parts` measures the other files.
 
 pub(crate) mod bytes;
+pub(crate) mod cache;
 pub mod device_id;
 pub(crate) mod mountinfo;
 pub(crate) mod pressure;

@@ -1,12 +1,16 @@
 //! Health of arrays, paths, disks and file systems from sysfs. Only files that the kernel answers from memory are read:
-//! no disk is asked, and none is woken.
+//! no disk is asked, and none is woken. The state of dm-cache is in no file: it is asked of device mapper, without a commit of its
+//! metadata (DM_NOFLUSH_FLAG).
 
+use crate::bench::syscalls::device_mapper_targets;
 use crate::collect::kernel_file::{read_number, read_once, sorted_entry_names};
+use crate::model::disk::DevId;
 use crate::model::health::{
-    ArrayHealth, BTRFS_ERRORS, BtrfsHealth, BtrfsMember, DeviceHealth, DiskHealth, Ext4Errors, Health, PathHealth,
-    ZramHealth,
+    ArrayHealth, BTRFS_ERRORS, BtrfsHealth, BtrfsMember, CacheHealth, DeviceHealth, DiskHealth, Ext4Errors, Health,
+    PathHealth, ZramHealth,
 };
 use crate::parse::bytes::{parse_u64, words};
+use crate::parse::cache::{DmCacheStatus, parse_bcache_size, parse_dm_cache_status};
 use crate::parse::named_value;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -25,6 +29,7 @@ pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
         let device = sanitize(name.replace('!', "/"));
         let found = [read_array(&dir.join("md"), buf), read_paths(root, &dir, buf), read_zram(&dir, buf)];
         let found = found.into_iter().flatten().chain(read_disk(&dir.join("device"), buf));
+        let found = found.chain(read_bcache(&name, &dir.join("bcache"), buf)).chain(read_dm_cache(root, &dir, buf));
         out.extend(found.map(|health| DeviceHealth { device: device.clone(), health }));
     }
     for name in sorted_entry_names(&root.sys("fs/ext4")) {
@@ -99,6 +104,54 @@ fn read_zram(dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
     Some(Health::Zram(ZramHealth { stored_bytes, memory_bytes, limit_bytes, failed_writes }))
 }
 
+/// Of a bcache device, and of a device that holds a cache. A backing device has the same files as its bcache device.
+fn read_bcache(name: &str, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    let is_cached = name.starts_with("bcache");
+    let state = read_word(&dir.join("state"), buf);
+    let (kind, state) = match (is_cached, state) {
+        (true, state) => ("bcache", state?),
+        (false, None) => ("bcache cache", String::new()),
+        (false, Some(_)) => return None,
+    };
+    let io_errors = read_number(&dir.join("io_errors"), buf);
+    let dirty = read_once(&dir.join("dirty_data"), buf).ok().and_then(parse_bcache_size);
+    let dirty_bytes = dirty.filter(|_| is_cached).unwrap_or_default();
+    // The files of a cache are there if any is.
+    let io_errors = if is_cached { io_errors.unwrap_or_default() } else { io_errors? };
+    let size_bytes = None;
+    Some(Health::Cache(CacheHealth {
+        kind: kind.into(),
+        state,
+        needs_check: false,
+        dirty_bytes,
+        size_bytes,
+        io_errors,
+    }))
+}
+
+/// Of a device with three below it: metadata, cache and origin.
+fn read_dm_cache(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    if !root.is_live() || !dir.join("dm").exists() || sorted_entry_names(&dir.join("slaves")).len() != 3 {
+        return None;
+    }
+    let id = DevId::parse(read_once(&dir.join("dev"), buf).ok()?.trim_ascii())?;
+    let control = std::fs::File::open(root.dev("mapper/control")).ok()?;
+    let targets = device_mapper_targets(&control, id, false).ok()?;
+    let status = targets.iter().find(|target| target.kind == "cache")?;
+    parse_dm_cache_status(status.params.as_bytes()).map(dm_cache_health)
+}
+
+fn dm_cache_health(status: DmCacheStatus) -> Health {
+    Health::Cache(CacheHealth {
+        kind: "dm-cache".into(),
+        state: status.mode.into(),
+        needs_check: status.needs_check,
+        dirty_bytes: status.dirty_bytes,
+        size_bytes: Some(status.size_bytes).filter(|bytes| *bytes > 0),
+        io_errors: 0,
+    })
+}
+
 fn read_ext4(dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
     Some(Health::Ext4(Ext4Errors {
         count: read_number(&dir.join("errors_count"), buf)?,
@@ -153,6 +206,10 @@ mod tests {
         ("block/dm-1/slaves/sdb/x", ""),
         ("block/zram0/mm_stat", " 4096000 1000000 1200000 0 1300000 0 0 0 0\n"),
         ("block/zram0/io_stat", "       0        3        0        0\n"),
+        ("block/bcache0/bcache/state", "inconsistent\n"),
+        ("block/bcache0/bcache/dirty_data", "1.0M\n"),
+        ("block/sdd/bcache/state", "inconsistent\n"),
+        ("block/sde/bcache/io_errors", "4\n"),
         ("fs/ext4/sda1/errors_count", "3\n"),
         ("fs/ext4/sda1/last_error_time", "1700000000\n"),
         ("fs/ext4/sda1/last_error_func", "ext4_find_entry\n"),
@@ -169,8 +226,14 @@ mod tests {
         ("fs/btrfs/features/raid56", "0\n"),
     ];
 
-    fn expected() -> [(&'static str, Health); 6] {
+    fn cache(kind: &str, state: &str, dirty_bytes: u64, io_errors: u64) -> Health {
+        let (kind, state) = (kind.into(), state.into());
+        Health::Cache(CacheHealth { kind, state, dirty_bytes, io_errors, ..CacheHealth::default() })
+    }
+
+    fn expected() -> [(&'static str, Health); 8] {
         [
+            ("bcache0", cache("bcache", "inconsistent", 1 << 20, 0)),
             (
                 "dm-0",
                 Health::Paths(PathHealth {
@@ -193,6 +256,7 @@ mod tests {
                 "sdb",
                 Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
             ),
+            ("sde", cache("bcache cache", "", 0, 4)),
             (
                 "zram0",
                 Health::Zram(ZramHealth {

@@ -2,6 +2,7 @@
 
 mod access_time;
 mod burst_credits;
+mod cache_device;
 mod cache_pressure;
 mod cgroup_limits;
 mod delay_accounting;
@@ -43,6 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "array-degraded", find: device_health::evaluate_degraded },
     Rule { name: "paths-down", find: device_health::evaluate_paths },
     Rule { name: "thin-pool-full", find: thin_pool::evaluate },
+    Rule { name: "cache-device", find: cache_device::evaluate },
     Rule { name: "recorded-errors", find: recorded_errors::evaluate },
     Rule { name: "device-stalled", find: stalled_device::evaluate },
     Rule { name: "slow-device", find: slow_device::evaluate },

@@ -6,7 +6,6 @@ use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
 use super::slow_device::is_slow;
 use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
-use crate::model::process::ProcessRow;
 
 /// The lowest devices for which `test` has held, each with since when: every device above a slow one is slow.
 fn lowest_sustained<'a>(
@@ -110,24 +109,39 @@ pub(super) fn evaluate_flushes(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
     Ok(())
 }
 
-/// A running program whose purpose is to discard; of `parent`, if one is given.
-fn discarding_task(ctx: &RuleContext<'_>, parent: Option<u32>) -> Option<InvolvedTask> {
+/// Programs whose purpose is to discard.
+const DISCARDING: [&str; 2] = ["fstrim", "blkdiscard"];
+
+/// A running program of that kind, where discards are not traced by process.
+fn discarding_task(ctx: &RuleContext<'_>) -> Option<InvolvedTask> {
     let mut rows = ctx.system.processes.iter().filter(|row| !row.has_exited());
-    let is_wanted = |row: &ProcessRow<'_>| {
-        matches!(&*row.comm(), "fstrim" | "blkdiscard") && parent.is_none_or(|parent| row.raw.ppid == parent)
-    };
-    Some(InvolvedTask::named(rows.find(is_wanted)?.label()))
+    Some(InvolvedTask::named(rows.find(|row| DISCARDING.contains(&&*row.comm()))?.label()))
 }
 
-/// Those with most of the discards, each with the program that it runs for that. Where discards are not traced, a running
+/// The newest program of that kind that has submitted discards to the device, by process id.
+fn traced_discarding_task(ctx: &RuleContext<'_>, id: DevId) -> Option<(u32, InvolvedTask)> {
+    let attributions = ctx.window(WINDOW_SECS).filter_map(|tick| tick.io_attribution.ok());
+    attributions.into_iter().find_map(|attribution| {
+        let discards = |pid: u32| attribution.process(pid)?.on_device(id).filter(|rates| rates.discards_per_s > 0.0);
+        let named = attribution
+            .names
+            .iter()
+            .rev()
+            .find(|(pid, name)| DISCARDING.contains(&&**name) && discards(*pid).is_some());
+        named.map(|(pid, name)| (*pid, InvolvedTask::named(format::task(name, *pid))))
+    })
+}
+
+/// Those with most of the discards, and the program that one of them runs for that. Where discards are not traced, a running
 /// program of that kind, if only this device is busy with them.
-fn discarding_tasks(ctx: &RuleContext<'_>, users: Option<&DeviceUsers>, is_only_one: bool) -> Vec<InvolvedTask> {
+fn discarding_tasks(ctx: &RuleContext<'_>, id: DevId, users: Option<&DeviceUsers>, is_only: bool) -> Vec<InvolvedTask> {
     let main = users.map(DeviceUsers::main).unwrap_or_default();
     if main.is_empty() {
-        return discarding_task(ctx, None).filter(|_| is_only_one).into_iter().collect();
+        return discarding_task(ctx).filter(|_| is_only).into_iter().collect();
     }
-    let with_child = |user: &DeviceUser| [Some(user.involved()), discarding_task(ctx, Some(user.pid))];
-    main.iter().flat_map(with_child).flatten().collect()
+    // Its discards count as those of the script that started it.
+    let child = traced_discarding_task(ctx, id).filter(|(pid, _)| main.iter().all(|user| user.pid != *pid));
+    main.iter().map(DeviceUser::involved).chain(child.map(|(_, task)| task)).collect()
 }
 
 pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -161,7 +175,7 @@ pub(super) fn evaluate_discards(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             .fact("in flight", format::count(discards.in_flight()))
             .since(since)
             .fact_opt("discards by task", users.and_then(DeviceUsers::list))
-            .caused_by(discarding_tasks(ctx, users, is_only_one))
+            .caused_by(discarding_tasks(ctx, device.id, users, is_only_one))
             .of_group(users.and_then(DeviceUsers::main_group))
             .delays(DeviceUsers::find(ctx, device.id, WINDOW_SECS, Requests::Data).sufferers(limits.slow_ms))
             .why("A discard tells the device which blocks are free: fstrim, mkfs, blkdiscard, deleting files on a mount with \

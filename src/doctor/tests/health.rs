@@ -5,7 +5,8 @@ use super::quiet::QuietCase;
 use super::test_machine::*;
 use crate::doctor::finding::Severity::{Critical, Note, Warn};
 use crate::model::health::{
-    ArrayHealth, BtrfsHealth, BtrfsMember, DeviceHealth, DiskHealth, Ext4Errors, Health, PathHealth, ZramHealth,
+    ArrayHealth, BtrfsHealth, BtrfsMember, CacheHealth, DeviceHealth, DiskHealth, Ext4Errors, Health, PathHealth,
+    ZramHealth,
 };
 
 fn report(machine: &mut TestMachine, device: &str, health: Health) {
@@ -45,7 +46,52 @@ fn zram(stored_mib: u64, memory_mib: u64, limit_mib: u64, failed_writes: u64) ->
     Health::Zram(ZramHealth { stored_bytes, memory_bytes, limit_bytes, failed_writes })
 }
 
+/// In MiB.
+fn dm_cache(state: &str, needs_check: bool, dirty: u64) -> Health {
+    let (kind, state) = ("dm-cache".into(), state.into());
+    let (dirty_bytes, size_bytes) = (dirty << 20, Some(1000 << 20));
+    Health::Cache(CacheHealth { kind, state, needs_check, dirty_bytes, size_bytes, io_errors: 0 })
+}
+
+fn bcache(state: &str, io_errors: u64) -> Health {
+    let (kind, state) = ("bcache".into(), state.into());
+    Health::Cache(CacheHealth { kind, state, io_errors, dirty_bytes: 512 << 20, ..CacheHealth::default() })
+}
+
 pub const FIRING: &[FiringCase] = &[
+    firing_case("cache-device", "failed", Critical, "dm-cache sda has failed: the kernel permits no I/O", |m| {
+        report(m, "sda", dm_cache("Fail", false, 0));
+    }),
+    firing_case("cache-device", "read-only", Critical, "dm-cache sda cannot change its metadata any more", |m| {
+        report(m, "sda", dm_cache("ro", true, 0));
+    }),
+    firing_case("cache-device", "to be checked", Critical, "dm-cache sda needs a check of its metadata", |m| {
+        report(m, "sda", dm_cache("rw", true, 0));
+    }),
+    firing_case(
+        "cache-device",
+        "full of dirty blocks",
+        Warn,
+        "dm-cache sda is 95% dirty (950 MiB): writes go at",
+        |m| {
+            report(m, "sda", dm_cache("rw", false, 950));
+        },
+    ),
+    firing_case("cache-device", "stuck", Note, "dm-cache sda keeps 300 MiB dirty while it is idle", |m| {
+        m.idle_ticks(10);
+        report_before(m, "sda", dm_cache("rw", false, 300));
+        report(m, "sda", dm_cache("rw", false, 300));
+    }),
+    firing_case("cache-device", "inconsistent", Critical, "bcache bcache0 was used without its cache", |m| {
+        report(m, "bcache0", bcache("inconsistent", 0));
+    }),
+    firing_case("cache-device", "detached", Warn, "bcache bcache0 works without a cache", |m| {
+        report(m, "bcache0", bcache("no cache", 0));
+    }),
+    firing_case("cache-device", "errors", Warn, "bcache bcache0 had 3 I/O errors since the reading before", |m| {
+        report_before(m, "bcache0", bcache("dirty", 1));
+        report(m, "bcache0", bcache("dirty", 4));
+    }),
     firing_case(
         "array-degraded",
         "a parity array with a faulty member",
@@ -133,6 +179,21 @@ fn healthy(m: &mut TestMachine) {
 }
 
 pub const QUIET: &[QuietCase] = &[
+    QuietCase::new("cache-device", "it writes back", |m| {
+        m.idle_ticks(10);
+        report_before(m, "sda", dm_cache("rw", false, 400));
+        report(m, "sda", dm_cache("rw", false, 300));
+    }),
+    QuietCase::new("cache-device", "it is written to", |m| {
+        m.ticks(10, |t| set_device(t, busy_device(SDA, "sda", (100.0, 1.0, 0.1, 4.0, 0.0))));
+        report_before(m, "sda", dm_cache("rw", false, 300));
+        report(m, "sda", dm_cache("rw", false, 500));
+    }),
+    QuietCase::new("cache-device", "a bcache keeps a tenth dirty", |m| {
+        m.idle_ticks(10);
+        report_before(m, "bcache0", bcache("dirty", 0));
+        report(m, "bcache0", bcache("dirty", 0));
+    }),
     QuietCase::new("array-degraded", "all members", healthy),
     QuietCase::new("array-sync", "idle", healthy),
     QuietCase::new("array-mismatch", "nothing differed", healthy),

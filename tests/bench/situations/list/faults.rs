@@ -37,9 +37,13 @@ pub const SITUATIONS: &[Situation] = &[
     situation("write-errors-xfs", "a disk fails; xfs shuts down", 12.0, |stage| {
         let (disk, at) = stage.served("xfs", 512)?;
         stage.load_on("logger", &at.join("log"), "op=write mb=8 fsync=1 rate=20")?;
+        // A sync of data that cannot be written fails before the log is: that of a new, empty file writes the log.
+        let files = at.join("files");
+        fs::create_dir(&files).map_err(|err| err.to_string())?;
+        stage.load_on("spooler", &files, "op=create bs=0 fsync=1 rate=20")?;
         std::thread::sleep(Duration::from_secs(1));
         stage.behave(&disk, "fail=1");
-        Ok(on(&disk, CRITICAL).others("logger").rules("filesystem-error"))
+        Ok(on(&disk, CRITICAL).others("logger spooler").rules("filesystem-error"))
     }),
     situation(
         "backing-full",
