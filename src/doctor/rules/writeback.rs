@@ -89,15 +89,14 @@ fn top_dirtier(ctx: &RuleContext<'_>, secs: f64) -> Option<Dirtier> {
     (first.write_bytes_per_s >= MIN_DIRTY_BYTES_PER_S).then_some(Dirtier { name, share, device: None })
 }
 
-/// The device with most requests in flight, of several that are written.
+/// The device with most requests in flight, of those that are written; also of one, so that what is said does not change with
+/// the little that others are written.
 fn backlog_device(ctx: &RuleContext<'_>, secs: f64) -> Option<DevId> {
     let in_flight = |id: DevId| ctx.device_mean(id, secs, |d| d.queue_size).unwrap_or(0.0);
     let written = ctx.devices().filter(|device| {
         ctx.device_mean(device.id, secs, |d| d.write_mb_per_s).is_some_and(|mb_per_s| mb_per_s >= MIN_OTHER_MB_PER_S)
     });
-    let mut written: Vec<DevId> = written.map(|device| device.id).collect();
-    written.sort_by(|a, b| in_flight(*b).total_cmp(&in_flight(*a)));
-    written.first().copied().filter(|_| written.len() > 1)
+    written.map(|device| device.id).max_by(|a, b| in_flight(*a).total_cmp(&in_flight(*b)))
 }
 
 /// A device that takes a smaller share of what the busiest one is written does not count.

@@ -260,6 +260,24 @@ fn storm_is_attributed_to_who_writes_to_the_device_that_pages_pile_up_for() {
 }
 
 #[test]
+fn the_device_of_a_storm_does_not_depend_on_the_little_that_others_are_written() {
+    for other_mb_per_s in [0.0, 0.3, 0.6] {
+        let mut machine = TestMachine::new();
+        machine.ticks(8, |t| {
+            let w = t.writeback.ok_mut().unwrap();
+            (w.dirty_bytes, w.dirtied_bytes_per_s, w.written_bytes_per_s) =
+                (Some(5 << 29), Some(9.0 * MIB), Some(9.0 * MIB));
+            set_device(t, busy_device(SDA, "sda", (8.0, 4500.0, 36.0, 1024.0, 0.0)));
+            set_device(t, busy_device(VDA, "vda", (other_mb_per_s, 2.0, 0.1, 1024.0, 0.0)));
+            set_attribution(t, vec![owner_io(900, SDA, writeback(8.0)), owner_io(901, VDA, writeback(other_mb_per_s))]);
+        });
+        let (found, _) = machine.evaluate_rule("writeback-storm");
+        let title = &found[0].title;
+        assert!(title.starts_with("writeback storm on sda: task900 (900) has 100% of"), "{other_mb_per_s}: {title}");
+    }
+}
+
+#[test]
 fn storm_is_attributed_to_the_process_that_dirtied_the_pages() {
     let mut machine = TestMachine::new();
     machine.ticks(8, |t| {
