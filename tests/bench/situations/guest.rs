@@ -50,7 +50,8 @@ pub fn answer(wanted: &[&'static Situation]) {
 
 /// Runs situations in guests, a few in each. Their recordings are brought to `raw`.
 pub fn run(wanted: &[&'static Situation], raw: Option<&Path>) -> Vec<Outcome> {
-    let boots = wanted.chunks(PER_BOOT).take_while(|_| !interrupt::is_over());
+    let parts = wanted.chunk_by(|a, b| !list::is_booted_alone(a) && !list::is_booted_alone(b));
+    let boots = parts.flat_map(|part| part.chunks(PER_BOOT)).take_while(|_| !interrupt::is_over());
     boots.flat_map(|part| run_boot(part, raw)).collect()
 }
 

@@ -37,7 +37,8 @@ pub const SITUATIONS: &[Situation] = &[
         run("mkswap", &[&disk.path])?;
         run("swapon", &[&disk.path])?;
         stage.remove_by(&["swapoff", &disk.path]);
-        let group = stage.cgroup(GROUPS, "swapped", &[("memory.max", (64 << 20).to_string())])?;
+        // Beyond memory.max the kernel would end the program while the disk is slow.
+        let group = stage.cgroup(GROUPS, "swapped", &[("memory.high", (64 << 20).to_string())])?;
         stage.load("cache", &format!("op=memory mb=160 cgroup={}", group.display()))?;
         std::thread::sleep(std::time::Duration::from_secs(4));
         stage.behave(&disk, "slots=4 read=25 write=1");

@@ -76,6 +76,11 @@ pub fn all() -> impl Iterator<Item = &'static Situation> {
     lists.into_iter().flatten()
 }
 
+/// Whether a situation takes a boot of its own: what is in the kernel log would be said of the next one as well.
+pub fn is_booted_alone(situation: &Situation) -> bool {
+    layers::PATHS.iter().any(|alone| alone.name == situation.name)
+}
+
 const HEALTHY: [Level; 2] = [Level::Nothing, Level::Note];
 const NOTE: [Level; 2] = [Level::Note, Level::Note];
 const WARNING: [Level; 2] = [Level::Warning, Level::Warning];
