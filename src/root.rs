@@ -38,10 +38,13 @@ impl Root {
     }
 
     /// A captured tree with `proc/`, `sys/`, `dev/`, `run/`, `etc/`; or, where the first two are mounts of procfs and sysfs,
-    /// the root directory of the running machine.
+    /// the root directory of the running machine. A tree with symbolic links to `/proc` and `/sys` is none.
     pub fn at(base: impl Into<PathBuf>) -> Self {
         let base = base.into();
-        let is = |top: &str, kind: u64| rustix::fs::statfs(base.join(top)).is_ok_and(|fs| fs.f_type as u64 == kind);
+        let is = |top: &str, kind: u64| {
+            let path = base.join(top);
+            !path.is_symlink() && rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type as u64 == kind)
+        };
         let is_live = base == Path::new("/") || (is("proc", PROCFS) && is("sys", SYSFS));
         Self { base, is_live }
     }
@@ -168,5 +171,15 @@ mod tests {
         assert_eq!(root.sys(""), Path::new("/capture/t0/sys"));
         assert!(!root.is_live());
         assert_eq!(Root::live().proc("stat"), Path::new("/proc/stat"));
+    }
+
+    #[test]
+    fn a_tree_with_links_to_the_machine_is_not_the_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        for top in ["proc", "sys"] {
+            std::os::unix::fs::symlink(Path::new("/").join(top), dir.path().join(top)).unwrap();
+        }
+        let root = Root::at(dir.path());
+        assert!(!root.is_live() && !root.is_of_host() && !root.is_container());
     }
 }
