@@ -107,9 +107,11 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
     let limits = class.limits();
     let secs = ctx.figure_secs(since, WINDOW_SECS);
     let users = DeviceUsers::find(ctx, id, secs, Requests::All);
-    // Whom a backlog of writeback delays has findings of its own: slow syncs, throttled writers.
-    let is_backlog =
-        load.read_pct < 1.0 && users.is_only_writeback() && users.delayed_summary(limits.slow_ms).is_none();
+    // Whom a backlog of writeback delays has findings of its own: slow syncs, whose flushes wait here, and throttled writers.
+    let is_backlog = load.read_pct < 1.0 && {
+        let users = DeviceUsers::find(ctx, id, secs, Requests::Data);
+        users.is_only_writeback() && users.delayed_summary(limits.slow_ms).is_none()
+    };
     let (severity, verb) = match load.await_ms {
         ms if ms >= limits.critical_ms && !is_backlog => (Severity::Critical, "is saturated by"),
         _ if is_backlog => (Severity::Note, "writes dirty pages at full speed in"),

@@ -104,6 +104,20 @@ fn a_backlog_of_the_flushers_alone_is_a_note() {
 }
 
 #[test]
+fn a_backlog_is_one_also_for_a_sync_whose_flush_waits_behind_it() {
+    let mut machine = TestMachine::new();
+    kernel_thread(&mut machine, 12);
+    let flush = IoRates { flushes_per_s: 1.0, flushes_in_flight: 4.0, ..IoRates::default() };
+    machine.ticks(8, |t| {
+        set_device(t, busy_device(SDA, "sda", (119.0, 4400.0, 59.0, 512.0, 0.0)));
+        let flushers = owner_io(12, SDA, writes(55.0, 60.0));
+        set_attribution(t, vec![flushers, owner_io(900, SDA, writeback(60.0)), owner_io(901, SDA, flush)]);
+    });
+    let found = &machine.evaluate_rule("device-saturated").0[0];
+    assert_eq!(found.severity, Severity::Note, "{}", found.title);
+}
+
+#[test]
 fn users_of_a_slow_device_are_named() {
     let mut machine = TestMachine::new();
     machine.ticks(8, |t| {
