@@ -113,22 +113,22 @@ pub struct ZramHealth {
 pub struct CacheHealth {
     /// `dm-cache`, `bcache`; `bcache cache` of the device that holds the cache.
     pub kind: String,
-    /// `rw`, `ro` or `Fail` of dm-cache; `no cache`, `clean`, `dirty` or `inconsistent` of bcache; empty if unknown.
+    /// `rw`, `ro`, `Fail` or `Error` of dm-cache; `no cache`, `clean`, `dirty` or `inconsistent` of bcache; empty if unknown.
     pub state: String,
     /// Its metadata has to be checked offline.
     pub needs_check: bool,
-    /// Data that is in the cache only, bytes.
-    pub dirty_bytes: u64,
+    /// Data that is in the cache only, bytes; `None` where the driver does not say it, as while dm-cache has failed.
+    pub dirty_bytes: Option<u64>,
     /// Size of the cache, bytes; `None` where the driver does not say it.
     pub size_bytes: Option<u64>,
-    /// I/O errors since the device was attached.
-    pub io_errors: u64,
+    /// I/O errors since the device was attached; `None` where they are not counted, as of dm-cache.
+    pub io_errors: Option<u64>,
 }
 
 impl CacheHealth {
     /// Whether it does what it is for.
     pub fn works(&self) -> bool {
-        !self.needs_check && !matches!(self.state.as_str(), "ro" | "Fail" | "no cache" | "inconsistent")
+        !self.needs_check && !matches!(self.state.as_str(), "ro" | "Fail" | "Error" | "no cache" | "inconsistent")
     }
 }
 
@@ -162,7 +162,9 @@ impl Health {
             Self::Ext4(errors) => errors.count == 0,
             Self::Btrfs(btrfs) => btrfs.members.is_empty(),
             Self::Zram(zram) => zram.stored_bytes == 0,
-            Self::Cache(cache) => cache.works() && cache.dirty_bytes == 0 && cache.io_errors == 0,
+            Self::Cache(cache) => {
+                cache.works() && cache.dirty_bytes.is_none_or(|n| n == 0) && cache.io_errors.is_none_or(|n| n == 0)
+            }
         }
     }
 

@@ -10,14 +10,14 @@ pub(crate) struct DmCacheStatus {
     /// `rw`, `ro`, `Fail` or `Error`.
     pub mode: &'static str,
     pub needs_check: bool,
-    /// Of what is only in the cache, and of the cache; 0 while the target has failed, which says nothing else.
-    pub dirty_bytes: u64,
-    pub size_bytes: u64,
+    /// Of what is only in the cache, and of the cache; `None` while the target has failed, which says nothing else.
+    pub dirty_bytes: Option<u64>,
+    pub size_bytes: Option<u64>,
 }
 
 /// Parses the part of the line behind `cache`. `None` if it is no such line.
 pub(crate) fn parse_dm_cache_status(line: &[u8]) -> Option<DmCacheStatus> {
-    let failed = |mode| DmCacheStatus { mode, needs_check: false, dirty_bytes: 0, size_bytes: 0 };
+    let failed = |mode| DmCacheStatus { mode, needs_check: false, dirty_bytes: None, size_bytes: None };
     match line.trim_ascii() {
         b"Fail" => return Some(failed("Fail")),
         b"Error" => return Some(failed("Error")),
@@ -44,7 +44,7 @@ pub(crate) fn parse_dm_cache_status(line: &[u8]) -> Option<DmCacheStatus> {
     skip_list(&mut rest)?;
     let mode = if rest.next()? == b"ro" { "ro" } else { "rw" };
     let needs_check = rest.next() == Some(b"needs_check");
-    let bytes = |blocks: u64| blocks.saturating_mul(block_sectors).saturating_mul(SECTOR_BYTES);
+    let bytes = |blocks: u64| Some(blocks.saturating_mul(block_sectors).saturating_mul(SECTOR_BYTES));
     Some(DmCacheStatus { mode, needs_check, dirty_bytes: bytes(dirty_blocks), size_bytes: bytes(blocks) })
 }
 
@@ -74,7 +74,7 @@ mod tests {
         let status = |end: &str| parse_dm_cache_status(format!("{line} {end}").as_bytes());
         let found = status("rw -").unwrap();
         assert_eq!((found.mode, found.needs_check), ("rw", false));
-        assert_eq!((found.dirty_bytes, found.size_bytes), (250 << 16, 1600 << 16));
+        assert_eq!((found.dirty_bytes, found.size_bytes), (Some(250 << 16), Some(1600 << 16)));
         let found = status("ro needs_check").unwrap();
         assert_eq!((found.mode, found.needs_check), ("ro", true));
         let policy = line.replace("smq 0", "mq 4 sequential_threshold 512 random_threshold 4");

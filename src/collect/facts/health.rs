@@ -115,9 +115,11 @@ fn read_bcache(name: &str, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
     };
     let io_errors = read_number(&dir.join("io_errors"), buf);
     let dirty = read_once(&dir.join("dirty_data"), buf).ok().and_then(parse_bcache_size);
-    let dirty_bytes = dirty.filter(|_| is_cached).unwrap_or_default();
-    // The files of a cache are there if any is.
-    let io_errors = if is_cached { io_errors.unwrap_or_default() } else { io_errors? };
+    let dirty_bytes = dirty.filter(|_| is_cached);
+    // Only a device that holds a cache counts them.
+    if !is_cached && io_errors.is_none() {
+        return None;
+    }
     let size_bytes = None;
     Some(Health::Cache(CacheHealth {
         kind: kind.into(),
@@ -147,8 +149,8 @@ fn dm_cache_health(status: DmCacheStatus) -> Health {
         state: status.mode.into(),
         needs_check: status.needs_check,
         dirty_bytes: status.dirty_bytes,
-        size_bytes: Some(status.size_bytes).filter(|bytes| *bytes > 0),
-        io_errors: 0,
+        size_bytes: status.size_bytes,
+        io_errors: None,
     })
 }
 
@@ -226,14 +228,14 @@ mod tests {
         ("fs/btrfs/features/raid56", "0\n"),
     ];
 
-    fn cache(kind: &str, state: &str, dirty_bytes: u64, io_errors: u64) -> Health {
+    fn cache(kind: &str, state: &str, dirty_bytes: Option<u64>, io_errors: Option<u64>) -> Health {
         let (kind, state) = (kind.into(), state.into());
         Health::Cache(CacheHealth { kind, state, dirty_bytes, io_errors, ..CacheHealth::default() })
     }
 
     fn expected() -> [(&'static str, Health); 8] {
         [
-            ("bcache0", cache("bcache", "inconsistent", 1 << 20, 0)),
+            ("bcache0", cache("bcache", "inconsistent", Some(1 << 20), None)),
             (
                 "dm-0",
                 Health::Paths(PathHealth {
@@ -256,7 +258,7 @@ mod tests {
                 "sdb",
                 Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
             ),
-            ("sde", cache("bcache cache", "", 0, 4)),
+            ("sde", cache("bcache cache", "", None, Some(4))),
             (
                 "zram0",
                 Health::Zram(ZramHealth {

@@ -20,9 +20,9 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         let finding = named_finding(ctx, severity, &found.device, format!("{} {name} {problem}", cache.kind))
             .fact_opt("state", Some(cache.state.clone()).filter(|state| !state.is_empty()))
             .fact_opt("needs check", cache.needs_check.then(|| "yes".to_owned()))
-            .fact_opt("dirty", (cache.dirty_bytes > 0).then(|| format::bytes(cache.dirty_bytes as f64)))
+            .fact_opt("dirty", cache.dirty_bytes.filter(|n| *n > 0).map(|n| format::bytes(n as f64)))
             .fact_opt("cache size", cache.size_bytes.map(|bytes| format::bytes(bytes as f64)))
-            .fact_opt("I/O errors", (cache.io_errors > 0).then(|| cache.io_errors.to_string()))
+            .fact_opt("I/O errors", cache.io_errors.filter(|n| *n > 0).map(|n| n.to_string()))
             .why(
                 "With writeback the newest data is in the cache only. Without the cache the device below is slow, and if the \
                  cache is lost, so is what was not written back.",
@@ -58,16 +58,17 @@ fn problem_of(ctx: &RuleContext<'_>, found: &DeviceHealth, cache: &CacheHealth) 
     if cache.state == "no cache" {
         return Some((Severity::Warn, "works without a cache: every request goes to the slow device".into()));
     }
-    if let Some(count) = growth(ctx, found, |health| Some(cache_of(health)?.io_errors)) {
+    if let Some(count) = growth(ctx, found, |health| cache_of(health)?.io_errors) {
         return Some((Severity::Warn, format!("had {count} I/O errors since the reading before")));
     }
-    let pct = cache.size_bytes.map(|size| cache.dirty_bytes.saturating_mul(100) / size.max(1));
-    let dirty = format::bytes(cache.dirty_bytes as f64);
+    let dirty_bytes = cache.dirty_bytes?;
+    let pct = cache.size_bytes.map(|size| dirty_bytes.saturating_mul(100) / size.max(1));
+    let dirty = format::bytes(dirty_bytes as f64);
     match pct.filter(|pct| *pct >= FULL_OF_DIRTY_PCT) {
         Some(pct) => {
             Some((Severity::Warn, format!("is {pct}% dirty ({dirty}): writes go at the speed of the device below")))
         }
-        None if is_stuck(ctx, found, cache) => {
+        None if is_stuck(ctx, found, &cache.kind, dirty_bytes) => {
             Some((Severity::Note, format!("keeps {dirty} dirty while it is idle: nothing is written back")))
         }
         None => None,
@@ -79,17 +80,17 @@ fn cache_of(health: &Health) -> Option<&CacheHealth> {
 }
 
 /// Whether dirty blocks of an idle dm-cache do not become fewer. bcache keeps `writeback_percent` of its cache dirty on purpose.
-fn is_stuck(ctx: &RuleContext<'_>, found: &DeviceHealth, cache: &CacheHealth) -> bool {
+fn is_stuck(ctx: &RuleContext<'_>, found: &DeviceHealth, kind: &str, dirty_bytes: u64) -> bool {
     let before = ctx.system.slow_facts.previous.as_ref().and_then(|facts| {
         let same = facts.health.iter().find(|health| health.device == found.device)?;
-        Some(cache_of(&same.health)?.dirty_bytes)
+        cache_of(&same.health)?.dirty_bytes
     });
     let is_idle = || {
         let id = ctx.find_device(&found.device)?;
         Some(ctx.device_mean(id, IDLE_SECS, |device| device.tps)? < IDLE_TPS)
     };
-    cache.kind == "dm-cache"
-        && cache.dirty_bytes >= MIN_DIRTY_BYTES
-        && before.is_some_and(|before| before <= cache.dirty_bytes)
+    kind == "dm-cache"
+        && dirty_bytes >= MIN_DIRTY_BYTES
+        && before.is_some_and(|before| before <= dirty_bytes)
         && is_idle() == Some(true)
 }

@@ -49,13 +49,19 @@ fn zram(stored_mib: u64, memory_mib: u64, limit_mib: u64, failed_writes: u64) ->
 /// In MiB.
 fn dm_cache(state: &str, needs_check: bool, dirty: u64) -> Health {
     let (kind, state) = ("dm-cache".into(), state.into());
-    let (dirty_bytes, size_bytes) = (dirty << 20, Some(1000 << 20));
-    Health::Cache(CacheHealth { kind, state, needs_check, dirty_bytes, size_bytes, io_errors: 0 })
+    let (dirty_bytes, size_bytes) = (Some(dirty << 20), Some(1000 << 20));
+    Health::Cache(CacheHealth { kind, state, needs_check, dirty_bytes, size_bytes, io_errors: None })
 }
 
 fn bcache(state: &str, io_errors: u64) -> Health {
     let (kind, state) = ("bcache".into(), state.into());
-    Health::Cache(CacheHealth { kind, state, io_errors, dirty_bytes: 512 << 20, ..CacheHealth::default() })
+    Health::Cache(CacheHealth {
+        kind,
+        state,
+        io_errors: Some(io_errors),
+        dirty_bytes: Some(512 << 20),
+        ..CacheHealth::default()
+    })
 }
 
 pub const FIRING: &[FiringCase] = &[

@@ -1,6 +1,6 @@
 //! I/O of control groups, and so of containers, by device.
 
-use super::text::{MetricFamily, MetricKind, MetricsText, path_label};
+use super::text::{MetricFamily, MetricsText, path_label};
 use super::top_series::{Count, TopSeries};
 use crate::model::io_accounting::{IoAccountsRaw, IoAttribution, IoRates};
 use crate::model::process::container_hint;
@@ -11,26 +11,40 @@ use std::sync::Arc;
 /// Pairs of a control group and a device with series of their own.
 const MAX_GROUPS: usize = 50;
 
-const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> MetricFamily {
-    MetricFamily { name, kind: MetricKind::Counter, unit, help }
-}
-
 type GroupValue = (MetricFamily, fn(&IoRates) -> f64);
 
 /// What is counted, in this order.
 const FAMILIES: [GroupValue; 5] = [
-    (counter("cgroup_read_bytes", "bytes", "Bytes read from a device by the processes of a control group."), |io| {
-        io.read_bytes_per_s
-    }),
     (
-        counter("cgroup_written_bytes", "bytes", "Bytes written to a device by the processes of a control group."),
+        MetricFamily::counter(
+            "cgroup_read_bytes",
+            "bytes",
+            "Bytes read from a device by the processes of a control group.",
+        ),
+        |io| io.read_bytes_per_s,
+    ),
+    (
+        MetricFamily::counter(
+            "cgroup_written_bytes",
+            "bytes",
+            "Bytes written to a device by the processes of a control group.",
+        ),
         |io| io.write_bytes_per_s,
     ),
-    (counter("cgroup_writeback_bytes", "bytes", "Page cache of a control group written back, by any process."), |io| {
-        io.writeback_bytes_per_s
+    (
+        MetricFamily::counter(
+            "cgroup_writeback_bytes",
+            "bytes",
+            "Page cache of a control group written back, by any process.",
+        ),
+        |io| io.writeback_bytes_per_s,
+    ),
+    (MetricFamily::counter("cgroup_reads", "", "Reads completed for the processes of a control group."), |io| {
+        io.reads_per_s
     }),
-    (counter("cgroup_reads", "", "Reads completed for the processes of a control group."), |io| io.reads_per_s),
-    (counter("cgroup_writes", "", "Writes completed for the processes of a control group."), |io| io.writes_per_s),
+    (MetricFamily::counter("cgroup_writes", "", "Writes completed for the processes of a control group."), |io| {
+        io.writes_per_s
+    }),
 ];
 
 /// By [`FAMILIES`].

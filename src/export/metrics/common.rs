@@ -1,6 +1,6 @@
 //! What node_exporter exports, too, under names of our own: for machines where it does not run.
 
-use super::text::{MetricFamily, MetricKind, MetricsText};
+use super::text::{MetricFamily, MetricsText};
 use crate::model::disk::{DiskOpRaw, DiskRaw, SECTOR_BYTES};
 use crate::model::pressure::ResourcePressure;
 use crate::model::system_state::SystemState;
@@ -9,40 +9,40 @@ use crate::sanitize::sanitize;
 /// Devices that are listed, the busiest since boot.
 const MAX_DEVICES: usize = 100;
 
-const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> MetricFamily {
-    MetricFamily { name, kind: MetricKind::Counter, unit, help }
-}
-
 type DeviceValue = (MetricFamily, fn(&DiskRaw) -> f64);
 
 const DEVICES: [DeviceValue; 7] = [
-    (counter("device_read_bytes", "bytes", "Bytes read since the device appeared."), |disk| bytes(disk.read)),
-    (counter("device_written_bytes", "bytes", "Bytes written since the device appeared."), |disk| bytes(disk.write)),
-    (counter("device_reads_completed", "", "Reads completed since the device appeared."), |disk| disk.read.ios as f64),
-    (counter("device_writes_completed", "", "Writes completed since the device appeared."), |disk| {
+    (MetricFamily::counter("device_read_bytes", "bytes", "Bytes read since the device appeared."), |disk| {
+        bytes(disk.read)
+    }),
+    (MetricFamily::counter("device_written_bytes", "bytes", "Bytes written since the device appeared."), |disk| {
+        bytes(disk.write)
+    }),
+    (MetricFamily::counter("device_reads_completed", "", "Reads completed since the device appeared."), |disk| {
+        disk.read.ios as f64
+    }),
+    (MetricFamily::counter("device_writes_completed", "", "Writes completed since the device appeared."), |disk| {
         disk.write.ios as f64
     }),
-    (counter("device_busy_seconds", "seconds", "Time with at least one request in flight."), |disk| {
+    (MetricFamily::counter("device_busy_seconds", "seconds", "Time with at least one request in flight."), |disk| {
         disk.busy_ms as f64 / 1e3
     }),
-    (counter("device_queue_seconds", "seconds", "Time weighted by the number of requests in flight."), |disk| {
-        disk.queue_ms as f64 / 1e3
-    }),
     (
-        MetricFamily {
-            name: "device_requests_in_flight",
-            kind: MetricKind::Gauge,
-            unit: "",
-            help: "Requests in flight at the end of the sample.",
-        },
-        |disk| disk.in_flight as f64,
+        MetricFamily::counter("device_queue_seconds", "seconds", "Time weighted by the number of requests in flight."),
+        |disk| disk.queue_ms as f64 / 1e3,
     ),
+    (MetricFamily::gauge("device_requests_in_flight", "", "Requests in flight at the end of the sample."), |disk| {
+        disk.in_flight as f64
+    }),
 ];
 
-const WAITING: MetricFamily =
-    counter("pressure_waiting_seconds", "seconds", "Time in which at least one task waited for a resource.");
+const WAITING: MetricFamily = MetricFamily::counter(
+    "pressure_waiting_seconds",
+    "seconds",
+    "Time in which at least one task waited for a resource.",
+);
 const STALLED: MetricFamily =
-    counter("pressure_stalled_seconds", "seconds", "Time in which all tasks waited for a resource.");
+    MetricFamily::counter("pressure_stalled_seconds", "seconds", "Time in which all tasks waited for a resource.");
 
 fn bytes(operation: DiskOpRaw) -> f64 {
     operation.sectors.saturating_mul(SECTOR_BYTES) as f64

@@ -1,6 +1,6 @@
 //! Findings, as the rules report them.
 
-use super::text::{MetricFamily, MetricKind, MetricsText, path_label};
+use super::text::{MetricFamily, MetricsText, path_label};
 use crate::doctor::RuleEngine;
 use crate::doctor::finding::{Finding, FindingSubject, Severity};
 use std::collections::BTreeSet;
@@ -8,16 +8,10 @@ use std::collections::BTreeSet;
 /// Findings that are listed, the most severe first.
 const MAX_FINDINGS: usize = 50;
 
-const FINDING: MetricFamily = MetricFamily {
-    name: "finding",
-    kind: MetricKind::Info,
-    unit: "",
-    help: "What is wrong: a finding with its severity and what it is about.",
-};
-const FINDINGS: MetricFamily =
-    MetricFamily { name: "findings", kind: MetricKind::Gauge, unit: "", help: "Number of findings by severity." };
-const SKIPPED: MetricFamily =
-    MetricFamily { name: "rules_skipped", kind: MetricKind::Gauge, unit: "", help: "Rules that could not judge." };
+const FINDING: MetricFamily =
+    MetricFamily::info("finding", "What is wrong: a finding with its severity and what it is about.");
+const FINDINGS: MetricFamily = MetricFamily::gauge("findings", "", "Number of findings by severity.");
+const SKIPPED: MetricFamily = MetricFamily::gauge("rules_skipped", "", "Rules that could not judge.");
 
 /// The subject without the number of a process, which no series may have.
 fn subject_name(subject: &FindingSubject) -> String {

@@ -1,6 +1,6 @@
 //! What concerns the machine: stalled devices, dirty pages, the kernel log, and which sources could be read.
 
-use super::text::{MetricFamily, MetricKind, MetricsText};
+use super::text::{MetricFamily, MetricsText};
 use crate::model::kernel_log::{KernelLogClass, LogClock};
 use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
@@ -10,37 +10,38 @@ use strum::VariantArray as _;
 /// Devices that are listed one by one.
 const MAX_DEVICES: usize = 100;
 
-const fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> MetricFamily {
-    MetricFamily { name, kind: MetricKind::Gauge, unit, help }
-}
-
-const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> MetricFamily {
-    MetricFamily { name, kind: MetricKind::Counter, unit, help }
-}
-
-const BUILD: MetricFamily = MetricFamily {
-    name: "build",
-    kind: MetricKind::Info,
-    unit: "",
-    help: "Version of iotop-plus that wrote these metrics.",
-};
-const TIME: MetricFamily =
-    gauge("sample_timestamp_seconds", "seconds", "When the newest sample was read, in seconds since 1970.");
-const INTERVAL: MetricFamily = gauge("sample_interval_seconds", "seconds", "Length of the newest sample.");
-const AVAILABLE: MetricFamily = gauge(
+const BUILD: MetricFamily = MetricFamily::info("build", "Version of iotop-plus that wrote these metrics.");
+const TIME: MetricFamily = MetricFamily::gauge(
+    "sample_timestamp_seconds",
+    "seconds",
+    "When the newest sample was read, in seconds since 1970.",
+);
+const INTERVAL: MetricFamily =
+    MetricFamily::gauge("sample_interval_seconds", "seconds", "Length of the newest sample.");
+const AVAILABLE: MetricFamily = MetricFamily::gauge(
     "source_available",
     "",
     "1 if a source could be read for the newest sample, 0 if not: its metrics are missing.",
 );
-const BLOCKED: MetricFamily = gauge("blocked_reads", "", "Reads of the kernel's files that do not return.");
-const STALLED: MetricFamily =
-    gauge("device_stalled", "", "1 if requests were in flight throughout the newest sample and none completed.");
-const STALLED_ALL: MetricFamily =
-    gauge("stalled_devices", "", "Devices with requests in flight of which none completed in the newest sample.");
-const HUNG: MetricFamily =
-    gauge("hung_tasks", "", "Tasks in uninterruptible sleep for too long, whether or not the kernel reports them.");
+const BLOCKED: MetricFamily =
+    MetricFamily::gauge("blocked_reads", "", "Reads of the kernel's files that do not return.");
+const STALLED: MetricFamily = MetricFamily::gauge(
+    "device_stalled",
+    "",
+    "1 if requests were in flight throughout the newest sample and none completed.",
+);
+const STALLED_ALL: MetricFamily = MetricFamily::gauge(
+    "stalled_devices",
+    "",
+    "Devices with requests in flight of which none completed in the newest sample.",
+);
+const HUNG: MetricFamily = MetricFamily::gauge(
+    "hung_tasks",
+    "",
+    "Tasks in uninterruptible sleep for too long, whether or not the kernel reports them.",
+);
 const MESSAGES: MetricFamily =
-    counter("kernel_messages", "", "Kernel messages by class since the oldest one in the ring buffer.");
+    MetricFamily::counter("kernel_messages", "", "Kernel messages by class since the oldest one in the ring buffer.");
 
 /// Writes what the program says of itself and its sources.
 pub(super) fn write_sources(system: &SystemState, text: &mut MetricsText) {
@@ -92,19 +93,25 @@ pub(super) fn write_writeback(system: &SystemState, text: &mut MetricsText) {
         Some(pages(vm)?.saturating_mul(vm.page_size))
     };
     let values = [
-        (gauge("dirty_bytes", "bytes", "Dirty page cache."), writeback.dirty_bytes),
-        (gauge("writeback_bytes", "bytes", "Page cache under writeback."), writeback.writeback_bytes),
+        (MetricFamily::gauge("dirty_bytes", "bytes", "Dirty page cache."), writeback.dirty_bytes),
+        (MetricFamily::gauge("writeback_bytes", "bytes", "Page cache under writeback."), writeback.writeback_bytes),
         (
-            gauge("dirty_background_threshold_bytes", "bytes", "Background writeback starts above this."),
+            MetricFamily::gauge("dirty_background_threshold_bytes", "bytes", "Background writeback starts above this."),
             writeback.background_threshold_bytes,
         ),
-        (gauge("dirty_throttle_threshold_bytes", "bytes", "Writers are slowed above this."), writeback.freerun_bytes),
         (
-            gauge("dirty_threshold_bytes", "bytes", "The limit of dirty pages, at which writers wait."),
+            MetricFamily::gauge("dirty_throttle_threshold_bytes", "bytes", "Writers are slowed above this."),
+            writeback.freerun_bytes,
+        ),
+        (
+            MetricFamily::gauge("dirty_threshold_bytes", "bytes", "The limit of dirty pages, at which writers wait."),
             writeback.dirty_threshold_bytes,
         ),
-        (counter("dirtied_bytes", "bytes", "Page cache dirtied since boot."), bytes(|vm| vm.nr_dirtied)),
-        (counter("written_back_bytes", "bytes", "Page cache written back since boot."), bytes(|vm| vm.nr_written)),
+        (MetricFamily::counter("dirtied_bytes", "bytes", "Page cache dirtied since boot."), bytes(|vm| vm.nr_dirtied)),
+        (
+            MetricFamily::counter("written_back_bytes", "bytes", "Page cache written back since boot."),
+            bytes(|vm| vm.nr_written),
+        ),
     ];
     for (family, value) in values {
         if let Some(value) = value {

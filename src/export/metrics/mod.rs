@@ -25,14 +25,13 @@ use cgroup_io::CgroupMetrics;
 use requests::RequestMetrics;
 use stalls::StallMetrics;
 use syncs::SyncMetrics;
-use text::{MetricFamily, MetricKind, MetricsText};
+use text::{MetricFamily, MetricsText};
 
-const AGE: MetricFamily = MetricFamily {
-    name: "sample_age_seconds",
-    kind: MetricKind::Gauge,
-    unit: "seconds",
-    help: "Age of the newest sample: large while something that it needs does not answer.",
-};
+const AGE: MetricFamily = MetricFamily::gauge(
+    "sample_age_seconds",
+    "seconds",
+    "Age of the newest sample: large while something that it needs does not answer.",
+);
 
 /// The metrics of a machine, from its samples.
 pub struct Metrics {

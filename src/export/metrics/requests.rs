@@ -1,7 +1,7 @@
 //! Latency of the devices' requests, in all and in service.
 
 use super::request_times::RequestTimes;
-use super::text::{MetricFamily, MetricKind, MetricsText};
+use super::text::{MetricFamily, MetricsText};
 use super::top_series::{Count, TopSeries};
 use crate::model::latency::{DeviceHistograms, LatencyRaw, REQUEST_KINDS, RequestHistograms};
 use crate::model::system_state::SystemState;
@@ -11,24 +11,19 @@ use std::sync::Arc;
 /// Devices with series of their own.
 const MAX_DEVICES: usize = 32;
 
-const REQUEST: MetricFamily = MetricFamily {
-    name: "device_request_seconds",
-    kind: MetricKind::Histogram,
-    unit: "seconds",
-    help: "Time of block device requests from allocation to completion, queued and in service.",
-};
-const SERVICE: MetricFamily = MetricFamily {
-    name: "device_service_seconds",
-    kind: MetricKind::Histogram,
-    unit: "seconds",
-    help: "Time of block device requests from issue to the driver to completion, in service only.",
-};
-const DROPPED: MetricFamily = MetricFamily {
-    name: "trace_dropped_requests",
-    kind: MetricKind::Counter,
-    unit: "",
-    help: "Requests whose time could not be traced because too many were in flight.",
-};
+const REQUEST: MetricFamily = MetricFamily::histogram(
+    "device_request_seconds",
+    "Time of block device requests from allocation to completion, queued and in service.",
+);
+const SERVICE: MetricFamily = MetricFamily::histogram(
+    "device_service_seconds",
+    "Time of block device requests from issue to the driver to completion, in service only.",
+);
+const DROPPED: MetricFamily = MetricFamily::counter(
+    "trace_dropped_requests",
+    "",
+    "Requests whose time could not be traced because too many were in flight.",
+);
 
 /// Times of a device by kind of request: in all, and in service.
 #[derive(Default)]

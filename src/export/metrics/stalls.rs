@@ -1,6 +1,6 @@
 //! Time that programs lose to memory: throttled writers, and direct reclaim.
 
-use super::text::{MetricFamily, MetricKind, MetricsText, path_label};
+use super::text::{MetricFamily, MetricsText, path_label};
 use super::top_series::{Count, OTHER, TopSeries};
 use crate::model::memory_stalls::{MemoryStalls, MemoryStallsRaw, RECLAIM, THROTTLE};
 use crate::model::system_state::SystemState;
@@ -12,21 +12,15 @@ const MAX_PROGRAMS: usize = 50;
 const FAMILIES: [(usize, MetricFamily); 2] = [
     (
         THROTTLE,
-        MetricFamily {
-            name: "throttled_seconds",
-            kind: MetricKind::Counter,
-            unit: "seconds",
-            help: "Time that writers paused because too many pages were dirty, summed over threads.",
-        },
+        MetricFamily::counter(
+            "throttled_seconds",
+            "seconds",
+            "Time that writers paused because too many pages were dirty, summed over threads.",
+        ),
     ),
     (
         RECLAIM,
-        MetricFamily {
-            name: "reclaim_seconds",
-            kind: MetricKind::Counter,
-            unit: "seconds",
-            help: "Time in direct reclaim of memory, summed over threads.",
-        },
+        MetricFamily::counter("reclaim_seconds", "seconds", "Time in direct reclaim of memory, summed over threads."),
     ),
 ];
 

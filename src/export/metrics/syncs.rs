@@ -1,7 +1,7 @@
 //! How long programs wait in syncs.
 
 use super::request_times::RequestTimes;
-use super::text::{MetricFamily, MetricKind, MetricsText};
+use super::text::{MetricFamily, MetricsText};
 use super::top_series::{Count, TopSeries};
 use crate::model::syncs::{SyncCounts, SyncsRaw};
 use crate::model::system_state::SystemState;
@@ -11,14 +11,8 @@ use std::collections::BTreeMap;
 /// Programs with series of their own.
 const MAX_PROGRAMS: usize = 20;
 
-const SYNC: MetricFamily = MetricFamily {
-    name: "sync_seconds",
-    kind: MetricKind::Histogram,
-    unit: "seconds",
-    help: "Duration of fsync and the like by program.",
-};
-const ERRORS: MetricFamily =
-    MetricFamily { name: "sync_errors", kind: MetricKind::Counter, unit: "", help: "Syncs that failed, by program." };
+const SYNC: MetricFamily = MetricFamily::histogram("sync_seconds", "Duration of fsync and the like by program.");
+const ERRORS: MetricFamily = MetricFamily::counter("sync_errors", "", "Syncs that failed, by program.");
 
 #[derive(Default)]
 struct SyncTimes {

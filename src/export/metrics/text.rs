@@ -49,6 +49,25 @@ pub(super) struct MetricFamily {
     pub help: &'static str,
 }
 
+impl MetricFamily {
+    pub(super) const fn counter(name: &'static str, unit: &'static str, help: &'static str) -> Self {
+        Self { name, kind: MetricKind::Counter, unit, help }
+    }
+
+    pub(super) const fn gauge(name: &'static str, unit: &'static str, help: &'static str) -> Self {
+        Self { name, kind: MetricKind::Gauge, unit, help }
+    }
+
+    /// Of seconds.
+    pub(super) const fn histogram(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: MetricKind::Histogram, unit: "seconds", help }
+    }
+
+    pub(super) const fn info(name: &'static str, help: &'static str) -> Self {
+        Self { name, kind: MetricKind::Info, unit: "", help }
+    }
+}
+
 /// Begins the name of every family.
 pub(super) const PREFIX: &str = "iotop_plus_";
 
