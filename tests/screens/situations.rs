@@ -84,5 +84,5 @@ fn the_column_of_waits_is_folded_while_none_waits() {
     };
     let (waiting, quiet) = (shown("dirty-storm"), shown("io-error"));
     assert!(waiting.contains(" WAITS "), "{waiting}");
-    assert!(!quiet.contains(" WAITS ") && quiet.contains("no WAITS: none waits"), "{quiet}");
+    assert!(!quiet.contains(" WAITS ") && quiet.contains("no WAITS: no task waits"), "{quiet}");
 }

@@ -34,9 +34,10 @@ impl LatencyPart {
     }
 }
 
-/// The rates of a device in the stored history, oldest first; `None` where it did not exist.
+/// The rates of a device in the stored history, oldest first; `None` where it did not exist, and of the first sample, whose
+/// rates are means since boot.
 pub(super) fn device_history(shared: &Shared, id: DevId) -> impl DoubleEndedIterator<Item = Option<&DiskRate>> + Clone {
-    shared.history_to_shown().map(move |f| f.snapshot.device(id))
+    shared.history_to_shown().map(move |f| f.snapshot.device(id).filter(|_| !f.snapshot.is_since_boot))
 }
 
 /// Appends the table of percentiles, or why there is none.

@@ -121,7 +121,8 @@ fn draw_swap_graphs(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let graphs: [(&str, Get, Style); 2] =
         [("si", |s| s.in_bytes_per_s, theme.graph), ("so", |s| s.out_bytes_per_s, theme.graph_alt)];
     for ((name, get, style), x) in graphs.into_iter().zip([area.x, area.x + half]) {
-        let value = move |s: &Snapshot| s.swap.ok().and_then(get);
+        // The rates of the first sample are means since boot.
+        let value = move |s: &Snapshot| s.swap.ok().filter(|_| !s.is_since_boot).and_then(get);
         let part = Rect { x, width: half.saturating_sub(1), ..area };
         let max = peak(shared, part.width, value);
         let [now, most] = [value(shared.snapshot()), Some(max)].map(format_optional_bytes);

@@ -111,7 +111,7 @@ impl ProcessesView {
             [] => String::new(),
             headers => format!(" · no {}: {why}", headers.join(", ")),
         };
-        note(&of_requests, "no requests") + &note(&waits, "none waits") + &note(&others, "unknown for these tasks")
+        note(&of_requests, "no requests") + &note(&waits, "no task waits") + &note(&others, "unknown for these tasks")
     }
 
     /// The first row of the column at the right that has the history of I/O; empty where there is no room, or no tracing.
