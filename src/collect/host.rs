@@ -14,12 +14,5 @@ pub fn read_host(root: &Root) -> HostInfo {
         if text.is_empty() { "-".to_owned() } else { text }
     };
     let program_pid = std::fs::read_link(root.proc("self")).ok().and_then(|link| link.to_str()?.parse().ok());
-    // A container has a name of its own.
-    let of_host = root.is_of_host().then(|| std::fs::read(root.etc("hostname")).ok()).flatten();
-    let of_host = of_host.map(|name| sanitize(name.trim_ascii())).filter(|name| !name.is_empty());
-    HostInfo {
-        name: of_host.unwrap_or_else(|| read("sys/kernel/hostname")),
-        kernel: read("sys/kernel/osrelease"),
-        program_pid,
-    }
+    HostInfo { name: read("sys/kernel/hostname"), kernel: read("sys/kernel/osrelease"), program_pid }
 }
