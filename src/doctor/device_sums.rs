@@ -43,6 +43,16 @@ impl Amount {
         self.requests += other.requests * factor;
         self.bytes += other.bytes * factor;
     }
+
+    /// What is left of it without another one.
+    pub(super) fn without(self, other: Amount) -> Amount {
+        let minus = |all: f64, part: f64| (all - part).max(0.0);
+        Amount {
+            queue: minus(self.queue, other.queue),
+            requests: minus(self.requests, other.requests),
+            bytes: minus(self.bytes, other.bytes),
+        }
+    }
 }
 
 /// What one process has on a device.
@@ -172,9 +182,9 @@ impl DeviceSums {
         enough.map(|(pid, amount)| (pid, amount.queue / amount.requests * 1e3)).collect()
     }
 
-    /// How these processes together use the device.
-    pub(super) fn queue_use(&self, pids: impl Iterator<Item = u32>, requests: Requests) -> QueueUse {
-        let mut sum = Amount::default();
+    /// How these processes, and what else is named, use the device together.
+    pub(super) fn queue_use(&self, pids: impl Iterator<Item = u32>, more: Amount, requests: Requests) -> QueueUse {
+        let mut sum = more;
         pids.filter_map(|pid| self.processes.get(&pid)).for_each(|own| sum.add(own.amount(requests), 1.0));
         let per_s = |amount: f64| amount / self.covered_secs.max(1e-9);
         QueueUse { in_flight: per_s(sum.queue), requests_per_s: per_s(sum.requests) }

@@ -21,6 +21,13 @@ const MIN_SHARE: f64 = 0.2;
 const MAX_NAMED: usize = 3;
 /// Others wait behind those that together have this share of the queue.
 const MOST: f64 = 0.5;
+/// A process with about half of the queue ...
+const STREAM_SHARE: f64 = 0.45;
+/// ... requests of at least this many bytes in the mean ...
+const STREAM_REQUEST_BYTES: f64 = 98_304.0;
+/// ... and this many times the bytes of another process is a stream. The other one waits behind it: its share of the queue
+/// is waiting.
+const STREAM_BYTES_RATIO: f64 = 4.0;
 /// From this share of kernel threads on nearly all of the queue is writeback.
 const WRITEBACK_ONLY: f64 = 0.95;
 /// Without tracing, a process is named when it issues at least this share of the bytes ...
@@ -53,13 +60,18 @@ pub(super) struct DeviceUsers {
     pub(super) of: &'static str,
     /// Share of kernel threads, as flushers, in the queue or bytes, 0 to 1; it is part of the users' shares.
     kernel_share: f64,
+    /// Share of the queue that kernel threads have for processes that are not known: their pages were dirtied before tracing
+    /// began, or are metadata or swap.
+    unowned_share: f64,
     /// The unit or container with most of it.
     group: Option<UserGroup>,
-    /// Those with a small share of the queue and requests of their own, longest requests first.
+    /// Those with requests of their own that have a small share of the queue or wait behind a stream, longest requests first.
     light_users: Vec<DelayedUser>,
+    /// The first of the users is a stream behind which others wait.
+    has_stream: bool,
 }
 
-/// A process with a small share of the queue that waits long for its own requests.
+/// A process that does little on the device and waits long for its own requests.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DelayedUser {
     pub(super) user: DeviceUser,
@@ -102,13 +114,18 @@ impl DeviceUsers {
         users.retain(|user| user.share >= MOST || !ctx.is_own_process(user.pid));
         let group = UserGroup::of(ctx, users.iter().map(|user| (user.pid, user.share)));
         let several = group.as_ref().filter(|group| group.is_of_several()).map(|group| &group.name);
-        let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
-        let others = sums.queue_use(users.iter().filter(|user| user.share >= MIN_SHARE).map(|user| user.pid), requests);
+        let stream = users.iter().find(|user| of_queue && requests == Requests::All && is_stream(user, &sums)).cloned();
+        let (behind, mut users): (Vec<DeviceUser>, Vec<DeviceUser>) =
+            users.into_iter().partition(|user| stream.as_ref().is_some_and(|stream| waits_behind(user, stream)));
+        let main = users.iter().take_while(|user| user.share >= MIN_SHARE).map(|user| user.pid);
+        let unowned = total.without(sums.total(requests));
+        let others = sums.queue_use(main, unowned, requests);
         let delayed = |user: &DeviceUser| {
             let request_ms = *request_ms.get(&user.pid)?;
             Some(DelayedUser { user: user.clone(), request_ms, gain: gain_without(request_ms / 1e3, others) })
         };
-        let mut light_users: Vec<DelayedUser> = light.filter_map(delayed).collect();
+        let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
+        let mut light_users: Vec<DelayedUser> = light.chain(&behind).filter_map(delayed).collect();
         light_users.sort_by(|a, b| b.request_ms.total_cmp(&a.request_ms));
         // Those of one group delay each other.
         light_users.retain(|delayed| several.is_none() || group_of(ctx, delayed.user.pid).as_ref() != several);
@@ -117,7 +134,8 @@ impl DeviceUsers {
         users.truncate(MAX_NAMED);
         users.iter_mut().for_each(|user| user.identify(ctx, secs));
         let of = if of_queue { "queue" } else { "bytes" };
-        Some(Self { users, of, light_users, kernel_share: share(kernel), group })
+        let (kernel_share, unowned_share) = (share(kernel), if of_queue { share(unowned) } else { 0.0 });
+        Some(Self { users, of, light_users, has_stream: !behind.is_empty(), kernel_share, unowned_share, group })
     }
 
     /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing, and on a
@@ -132,7 +150,9 @@ impl DeviceUsers {
             users: untraced().into_iter().collect(),
             of: "bytes",
             light_users: Vec::new(),
+            has_stream: false,
             kernel_share: 0.0,
+            unowned_share: 0.0,
             group: None,
         })
     }
@@ -149,15 +169,30 @@ impl DeviceUsers {
 
     /// Those that wait at least `slow_ms` for each of their requests, behind others with most of the queue.
     pub(super) fn delayed(&self, slow_ms: f64) -> &[DelayedUser] {
-        let main: f64 = self.main().iter().map(|user| user.share).sum();
-        let most = main.max(self.group.as_ref().map_or(0.0, |group| group.share));
-        let count = self.light_users.iter().take_while(|delayed| delayed.request_ms >= slow_ms).count();
-        &self.light_users[..if most >= MOST { count } else { 0 }]
+        self.delayed_behind(slow_ms, self.unowned_share)
     }
 
-    /// Who waits behind the users.
-    pub(super) fn delayed_tasks(&self, slow_ms: f64) -> Vec<InvolvedTask> {
-        self.delayed(slow_ms).iter().map(|delayed| delayed.user.involved()).collect()
+    /// Whether somebody waits as long behind processes that are known.
+    pub(super) fn delay_others(&self, slow_ms: f64) -> bool {
+        !self.delayed_behind(slow_ms, 0.0).is_empty()
+    }
+
+    fn delayed_behind(&self, slow_ms: f64, unowned_share: f64) -> &[DelayedUser] {
+        let most = self.main_share().max(self.group.as_ref().map_or(0.0, |group| group.share));
+        let count = self.light_users.iter().take_while(|delayed| delayed.request_ms >= slow_ms).count();
+        &self.light_users[..if most + unowned_share >= MOST || self.has_stream { count } else { 0 }]
+    }
+
+    fn main_share(&self) -> f64 {
+        self.main().iter().map(|user| user.share).sum()
+    }
+
+    /// Whether the requests of others are slow only because they wait behind a stream: without it they would take less than
+    /// `slow_ms`.
+    pub(super) fn is_slow_behind_stream(&self, slow_ms: f64) -> bool {
+        let left_ms = |delayed: &DelayedUser| delayed.gain.map(|gain| delayed.request_ms * (1.0 - gain));
+        let delayed = self.delayed(slow_ms);
+        self.has_stream && !delayed.is_empty() && delayed.iter().all(|it| left_ms(it).is_some_and(|ms| ms < slow_ms))
     }
 
     /// All that wait at least `slow_ms` for their requests, of a device that is slow by itself.
@@ -166,10 +201,14 @@ impl DeviceUsers {
         self.main().iter().map(DeviceUser::involved).chain(light.map(|delayed| delayed.user.involved())).collect()
     }
 
-    /// `postgres (12) waits 48.0 ms for each request behind them`; `None` if nobody does.
-    pub(super) fn delayed_summary(&self, slow_ms: f64) -> Option<String> {
-        let first = self.delayed(slow_ms).first()?;
-        let whom = if self.main().len() == 1 { "it" } else { "them" };
+    /// `postgres (12) waits 48.0 ms for each request behind them`, of the first one; `None` if nobody does.
+    pub(super) fn summary_of_delayed(&self, delayed: &[DelayedUser]) -> Option<String> {
+        let first = delayed.first()?;
+        let whom = match self.main().len() {
+            _ if self.main_share() < self.unowned_share => "those of kernel threads",
+            1 => "it",
+            _ => "them",
+        };
         Some(format!("{} waits {} for each request behind {whom}", first.user.name, format::ms(first.request_ms)))
     }
 
@@ -226,6 +265,18 @@ impl DeviceUser {
         self.name = format::task(&name, self.pid);
         self.group = group_of(ctx, self.pid);
     }
+}
+
+/// Whether a process that does little waits behind a stream.
+fn waits_behind(user: &DeviceUser, stream: &DeviceUser) -> bool {
+    let is_less = stream.bytes_per_s >= STREAM_BYTES_RATIO * user.bytes_per_s;
+    stream.pid != user.pid && user.share >= MIN_SHARE && is_less
+}
+
+/// Whether a process has about half of the queue with large requests.
+fn is_stream(user: &DeviceUser, sums: &DeviceSums) -> bool {
+    let amount = sums.processes.get(&user.pid).map_or(Amount::default(), |sum| sum.amount(Requests::All));
+    user.share >= STREAM_SHARE && amount.requests > 0.0 && amount.bytes >= STREAM_REQUEST_BYTES * amount.requests
 }
 
 fn untraced_user(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<DeviceUser> {

@@ -84,22 +84,48 @@ impl DeviceLoad {
     }
 }
 
+/// Whether requests take long in this tick with one or two of them in the queue, all the time: the device is slow, or one
+/// task waits for another one.
+fn is_held_up(device: &DiskRate, class: StorageClass) -> bool {
+    let is_judged = is_flush_bound(device, class) || is_discard_bound(device, class);
+    device.util_pct >= BUSY_PCT && device.await_ms >= class.limits().slow_ms && !device.stalled && !is_judged
+}
+
+/// Whether the requests on a device that may seem slow only wait behind those of a stream.
+pub(super) fn is_behind_stream(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> bool {
+    DeviceUsers::find(ctx, id, secs, Requests::All).is_slow_behind_stream(ctx.storage_class(id).limits().slow_ms)
+}
+
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    let saturated = |id, device: &DiskRate| is_saturated(device, ctx.storage_class(id));
-    let devices = ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(saturated(device.id, device)))?;
-    for (device, since) in devices {
-        // Requests queue on every device above a saturated one: report the lowest.
-        let below_is_saturated = |id: &DevId| {
-            ctx.is_sustained(WINDOW_SECS, |tick| tick.device(*id).map(|d| saturated(*id, d)))
-                && ctx.device_kind(*id) != Some(DeviceKind::Partition)
-        };
-        let in_memory = matches!(ctx.device_kind(device.id), Some(DeviceKind::Zram | DeviceKind::Ram));
-        if !in_memory && !ctx.device_chain(device.id).iter().skip(1).any(below_is_saturated) {
-            let load = DeviceLoad::of(ctx, device.id, ctx.figure_secs(since, WINDOW_SECS));
-            out.extend(load.map(|load| build_finding(ctx, device.id, &load, since)));
-        }
+    let found = saturated_devices(ctx, is_saturated)?;
+    let held_up = saturated_devices(ctx, |device, class| is_saturated(device, class) || is_held_up(device, class))?;
+    let behind_stream = held_up.into_iter().filter(|(id, since)| {
+        found.iter().all(|(other, _)| other != id) && is_behind_stream(ctx, *id, ctx.figure_secs(*since, WINDOW_SECS))
+    });
+    for (id, since) in found.iter().copied().chain(behind_stream) {
+        let load = DeviceLoad::of(ctx, id, ctx.figure_secs(since, WINDOW_SECS));
+        out.extend(load.map(|load| build_finding(ctx, id, &load, since)));
     }
     Ok(())
+}
+
+/// The devices that are saturated according to a test of one tick, and since when; of several above each other the lowest.
+fn saturated_devices(
+    ctx: &RuleContext<'_>,
+    test: fn(&DiskRate, StorageClass) -> bool,
+) -> Result<Vec<(DevId, u64)>, RuleSkipped> {
+    let saturated = |id, device: &DiskRate| test(device, ctx.storage_class(id));
+    let devices = ctx.sustained_devices(ctx.devices(), WINDOW_SECS, |_, device| Some(saturated(device.id, device)))?;
+    // Requests queue on every device above a saturated one.
+    let below_is_saturated = |id: &DevId| {
+        ctx.is_sustained(WINDOW_SECS, |tick| tick.device(*id).map(|d| saturated(*id, d)))
+            && ctx.device_kind(*id) != Some(DeviceKind::Partition)
+    };
+    let is_lowest = |id: DevId| {
+        let in_memory = matches!(ctx.device_kind(id), Some(DeviceKind::Zram | DeviceKind::Ram));
+        !in_memory && !ctx.device_chain(id).iter().skip(1).any(below_is_saturated)
+    };
+    Ok(devices.into_iter().map(|(device, since)| (device.id, since)).filter(|(id, _)| is_lowest(*id)).collect())
 }
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64) -> Finding {
@@ -110,8 +136,9 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
     // Whom a backlog of writeback delays has findings of its own: slow syncs, whose flushes wait here, and throttled writers.
     let is_backlog = load.read_pct < 1.0 && {
         let users = DeviceUsers::find(ctx, id, secs, Requests::Data);
-        users.is_only_writeback() && users.delayed_summary(limits.slow_ms).is_none()
+        users.is_only_writeback() && !users.delay_others(limits.slow_ms)
     };
+    let delayed = if is_backlog { &[] } else { users.delayed(limits.slow_ms) };
     let (severity, verb) = match load.await_ms {
         ms if ms >= limits.critical_ms && !is_backlog => (Severity::Critical, "is saturated by"),
         _ if is_backlog => (Severity::Note, "writes dirty pages at full speed in"),
@@ -126,17 +153,16 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         format::ms(load.await_ms),
         format::count(load.queue_size),
         users.summary().map_or(String::new(), |text| format!("; {text}")),
-        users.delayed_summary(limits.slow_ms).map_or(String::new(), |text| format!("; {text}")),
+        users.summary_of_delayed(delayed).map_or(String::new(), |text| format!("; {text}")),
     );
-    let delayed = users.delayed(limits.slow_ms).iter();
-    let delayed: Vec<String> = delayed.map(DelayedUser::describe).collect();
+    let times: Vec<String> = delayed.iter().map(DelayedUser::describe).collect();
     let size = |(from, pct)| format!("from {}, {} of the requests", format::bytes(from as f64), format::percent(pct));
     let finding = ctx.device_finding(severity, id, title)
         .fact("tps", format::count(load.tps))
         .fact("await", format::ms(load.await_ms))
         .fact("aqu-sz", format::count(load.queue_size))
         .fact("request size", format!("{:.1} KiB", load.request_kb))
-        .fact_opt("delayed, by request", (!delayed.is_empty()).then(|| delayed.join(", ")))
+        .fact_opt("delayed, by request", (!times.is_empty()).then(|| times.join(", ")))
         .fact_opt("most common size", load.most_common_size.map(size))
         .fact_opt("sequential", load.sequential_pct.map(format::percent))
         .fact("throughput", format::mb_per_s(load.mb_per_s))
@@ -147,7 +173,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
         .since(since)
         .caused_by(users.main().iter().map(DeviceUser::involved))
         .of_group(users.main_group())
-        .delays(users.delayed_tasks(limits.slow_ms))
+        .delays(delayed.iter().map(|delayed| delayed.user.involved()))
         .on_files(main_files(ctx, id, secs, Requests::All))
         .why("Requests wait in the queue: every read and every sync on this device takes at least the await, whoever causes the load.");
     add_remedies(ctx, finding, load, id, &users)

@@ -3,7 +3,7 @@
 
 use super::directions::{is_discard_bound, is_flush_bound};
 use super::prelude::*;
-use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
+use super::saturation::{WINDOW_SECS, is_behind_stream, is_saturated, mount_point_on};
 use crate::doctor::device_users::{DeviceUsers, Requests};
 
 /// Up to this queue size the await is the device's own service time.
@@ -42,7 +42,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
             let slow = |d: &DiskRate| is_slow(d, class(*id)) || is_saturated(d, class(*id));
             ctx.is_sustained(WINDOW_SECS, |tick| tick.device(*id).map(slow))
         };
-        if !ctx.device_chain(device.id).iter().skip(1).any(below_is_slow) {
+        let is_behind_stream = || is_behind_stream(ctx, device.id, ctx.figure_secs(since, WINDOW_SECS));
+        if !ctx.device_chain(device.id).iter().skip(1).any(below_is_slow) && !is_behind_stream() {
             out.extend(build_finding(ctx, device.id, since));
         }
     }

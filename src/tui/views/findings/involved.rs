@@ -157,7 +157,10 @@ fn find_cause(shared: &Shared, incident: &Incident, users: &[DeviceUser]) -> (Ca
     let is_program = |task: &Task| !task.pid.parse().is_ok_and(|pid| is_kernel_thread(shared, pid));
     let mut culprits = without_repeats(named.filter(is_program));
     if culprits.is_empty() {
-        culprits.extend(users.first().map(|user| user.task.clone()));
+        // Not one that a finding names as a victim: it may be the only one known there.
+        let victims: Vec<Task> = named_victims(incident).collect();
+        let first = users.iter().find(|user| !victims.contains(&user.task));
+        culprits.extend(first.map(|user| user.task.clone()));
     }
     let user = |task: &Task| users.iter().find(|user| user.task == *task);
     let Some(most) = culprits.first().and_then(user) else {
@@ -172,6 +175,11 @@ fn find_cause(shared: &Shared, incident: &Incident, users: &[DeviceUser]) -> (Ca
     let (heavy, light): (Vec<Task>, Vec<Task>) = culprits.into_iter().partition(is_heavy);
     let bytes_per_s = heavy.iter().filter_map(user).map(|user| user.bytes_per_s).sum();
     (Cause::Tasks(heavy, Some(bytes_per_s)), light)
+}
+
+/// The tasks that findings name as victims.
+fn named_victims(incident: &Incident) -> impl Iterator<Item = Task> + '_ {
+    incident.findings.iter().flat_map(|finding| &finding.victims).map(|task| Task::from_label(&task.name))
 }
 
 /// The end of a path in so many characters; a mark shows that its beginning was cut off.
@@ -306,6 +314,15 @@ mod tests {
         finding.victims = named(&["dd (21)", "kworker/u8:1 (70)", "postgres (50)"]);
         let line = line(&shared, 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit dd (20, 21) 977K/s · victim postgres (50), sqlite (40)");
+    }
+
+    #[test]
+    fn a_victim_is_no_culprit_because_it_is_the_only_known_user() {
+        let mut shared = shared("device-saturated", vec![LOOP]);
+        let finding = &mut shared.findings.incidents[0].findings[0];
+        finding.subject = FindingSubject::Machine;
+        finding.victims = named(&["dd (20)"]);
+        assert_eq!(line(&shared, 120).as_deref(), Some("device 7:0 · victim dd (20)"));
     }
 
     #[test]

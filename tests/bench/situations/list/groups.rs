@@ -26,6 +26,16 @@ pub const SITUATIONS: &[Situation] = &[
         stage.load_on("shop", &table, &format!("op=randread direct=1 cgroup={}", group.display()))?;
         Ok(on(&disk, WARNING).victims("shop").rules("cgroup-io"))
     }),
+    in_guest("two-units", "a unit scans a disk with eight reads in flight; another unit reads it", 12.0, |stage| {
+        let (disk, at) = stage.served("ext4", 512)?;
+        let (index, table) = (stage.file(&at, "index", 64)?, stage.file(&at, "table", 64)?);
+        let [batch, shop] = ["batch.service", "shop.service"].map(|name| stage.cgroup(GROUPS, name, &[]));
+        stage.behave(&disk, "slots=1 read=5 write=5");
+        stage.load_on("scan", &index, &format!("op=randread direct=1 threads=8 cgroup={}", batch?.display()))?;
+        stage.load_on("database", &table, &format!("op=randread direct=1 cgroup={}", shop?.display()))?;
+        let truth = on(&disk, WARNING).culprits("scan").victims("database").file("index");
+        Ok(truth.says("situation-batch.service"))
+    }),
     in_guest("memory-high", "a control group at its memory.high of 60 MB reads a file of 200 MB", 12.0, |stage| {
         small_group(stage, "high", "memory.high")
     }),

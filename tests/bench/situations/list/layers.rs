@@ -85,6 +85,22 @@ pub const SITUATIONS: &[Situation] = &[
     in_guest("dm-delay-flush", "a device-mapper device takes 80 ms for a flush; its disk is fast", 12.0, |stage| {
         delayed(stage, "delay1", "0 DISK 0 DISK 80", "op=write fsync=1 mb=8")
     }),
+    in_guest(
+        "dm-scan",
+        "a scan of a mapped device keeps the disk below it busy; a program reads there",
+        12.0,
+        |stage| {
+            let slow = stage.served_disk(400)?;
+            let disk = stage.mapped("volume1", &format!("0 {} linear {} 0", sectors(&slow)?, slow.path))?;
+            let at = stage.format("ext4", &disk)?;
+            let (index, table) = (stage.file(&at, "index", 64)?, stage.file(&at, "table", 64)?);
+            stage.behave(&slow, "slots=1 read=5 write=5");
+            stage.load_on("scan", &index, "op=randread direct=1 threads=8")?;
+            stage.load_on("shop", &table, "op=randread direct=1")?;
+            let truth = on(&slow, WARNING).culprits("scan").victims("shop").file("index");
+            Ok(Truth { other_disks: vec![disk.name], ..truth })
+        },
+    ),
     in_guest("dm-suspended", "a device-mapper device is suspended; a program that writes hangs", 14.0, |stage| {
         let fast = stage.fast_disk(200)?;
         let table = format!("0 {} linear {} 0", sectors(&fast)?, fast.path);

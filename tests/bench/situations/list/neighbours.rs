@@ -111,6 +111,37 @@ pub const SITUATIONS: &[Situation] = &[
         Ok(pair(stage, "xfs", "slots=4 read=1 write=1 flush=2 mb_per_s=60", backup, database, LOUD)?.file("backup"))
     }),
     situation(
+        "sync-behind-one-stream",
+        "a database syncs its log behind a stream of one request of 1 MiB at a time, which has half of the disk's queue",
+        12.0,
+        |stage| {
+            let stream = ["stream", "op=write direct=1 bs=1048576 mb=128"];
+            let database = ["database", "op=write bs=8192 mb=8 fsync=1 rate=50"];
+            let disk = "slots=1 read=15 write=15 mb_per_s=40";
+            Ok(pair(stage, "ext4", disk, stream, database, WARNING)?.file("stream"))
+        },
+    ),
+    situation(
+        "read-behind-ended-writer",
+        "a program has written 300 MB into memory and ended; while sync writes that, a database reads the disk, and a \
+         program that has nothing to do with it reads another one",
+        10.0,
+        |stage| {
+            let (slow, at) = stage.served("ext4", 1024)?;
+            let (_, elsewhere) = stage.fast("ext4", 512)?;
+            let (table, film) = (stage.file(&at, "table", 64)?, stage.file(&elsewhere, "film", 128)?);
+            stage.behave(&slow, "slots=2 read=4 write=4 mb_per_s=15");
+            stage.load_on("export", &at.join("dump"), "op=write bs=1048576 mb=300 count=300")?;
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            stage.end_load("export");
+            stage.load("flush", &format!("op=program run=sync,-f,{}", at.display()))?;
+            stage.load_on("database", &table, "op=randread direct=1")?;
+            stage.load_on("player", &film, "op=read direct=1 bs=1048576 rate=200")?;
+            // Its pages were dirtied before tracing began: that they are its own is not known.
+            Ok(on(&slow, LOUD).victims("database").others("export flush sync").file("dump"))
+        },
+    ),
+    situation(
         "random-decoy-elsewhere",
         "a scan keeps a disk busy; another program reads 400 MB/s from another disk",
         10.0,
