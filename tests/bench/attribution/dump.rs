@@ -190,8 +190,11 @@ fn count(scene: &Scene) -> Result<Counted> {
     // udev looks at a new disk.
     std::thread::sleep(Duration::from_secs(1));
     run_program("sync", &[])?;
-    let (tracer, device) = (traced::load_tracer(false)?, traced::device_id(&disk));
+    // What is attached to a tracepoint runs in the order of attaching. The events look at the clock first, so that the time
+    // the programs take at the end of a request is not in the events' times.
+    let device = traced::device_id(&disk);
     let trace = TraceFile::start(device)?;
+    let tracer = traced::load_tracer(false)?;
     let (before, own) = (traced::read_tasks(&tracer, device), device_counters(&disk));
     for (name, words) in scene.loads {
         stage.load(name, &words.replace("PATH", &path))?;
