@@ -8,6 +8,7 @@ pub mod control_groups;
 pub(crate) mod cpu;
 pub(crate) mod device_list;
 pub(crate) mod disk;
+pub mod fail_slow;
 pub mod file_io;
 pub(crate) mod file_path;
 pub(crate) mod filter;

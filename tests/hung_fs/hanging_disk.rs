@@ -35,6 +35,7 @@ pub struct HangingDisk {
     pub device: String,
     served_file: PathBuf,
     speed: Arc<AtomicU64>,
+    delay_us: Arc<AtomicU64>,
 }
 
 impl HangingDisk {
@@ -50,9 +51,10 @@ impl HangingDisk {
         run_command("mount", &["-i", "-t", "fuse", "-o", &options, "disk", served_file.to_str().unwrap()])?;
         let _ = fcntl_setfd(&fuse, FdFlags::CLOEXEC);
         let speed = Arc::new(AtomicU64::new(FULL_SPEED));
-        let server = FuseServer { fuse, storage, size, speed: speed.clone() };
+        let delay_us = Arc::new(AtomicU64::new(0));
+        let server = FuseServer { fuse, storage, size, speed: speed.clone(), delay_us: delay_us.clone() };
         std::thread::spawn(move || server.serve());
-        let mut disk = Self { device: String::new(), served_file, speed };
+        let mut disk = Self { device: String::new(), served_file, speed, delay_us };
         let out = Command::new("losetup").args(["-f", "--show"]).arg(&disk.served_file).output().map_err(text)?;
         disk.device = String::from_utf8_lossy(&out.stdout).trim().to_owned();
         match out.status.success() {
@@ -76,6 +78,11 @@ impl HangingDisk {
     pub fn set_speed(&self, bytes_per_second: u64) {
         self.speed.store(bytes_per_second, SeqCst);
     }
+
+    /// How long each read and write takes from now on, one after the other.
+    pub fn set_delay(&self, delay: Duration) {
+        self.delay_us.store(delay.as_micros() as u64, SeqCst);
+    }
 }
 
 impl Drop for HangingDisk {
@@ -92,6 +99,7 @@ struct FuseServer {
     storage: File,
     size: u64,
     speed: Arc<AtomicU64>,
+    delay_us: Arc<AtomicU64>,
 }
 
 impl FuseServer {
@@ -119,7 +127,10 @@ impl FuseServer {
     fn wait_for_transfer(&self, request: &[u8]) {
         let u32_at = |at: usize| u32::from_ne_bytes(request[at..at + 4].try_into().unwrap());
         let bytes = match u32_at(4) {
-            READ | WRITE => u64::from(u32_at(HEADER + 16)),
+            READ | WRITE => {
+                std::thread::sleep(Duration::from_micros(self.delay_us.load(SeqCst)));
+                u64::from(u32_at(HEADER + 16))
+            }
             _ => 1,
         };
         let (start, is_done) = (Instant::now(), |speed: u64, elapsed: Duration| {
