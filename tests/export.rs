@@ -1,74 +1,15 @@
 //! `export` with the real Prometheus: promtool checks the metrics, Prometheus scrapes them, and the HTTP server bears what
 //! clients may do. Where Debian's package `prometheus` is missing, what needs it is skipped by name.
 
+mod export_harness;
+
+use export_harness::{PROGRAM, Running, TIMEOUT, ask, free_port, get, is_installed, start, wait_for, wait_for_metrics};
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_iotop-plus");
-/// Longer than anything takes, even beside builds.
-const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Ends a program at the end of a test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn start(command: &mut Command) -> Running {
-    Running(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-}
-
-/// Whether a program is installed; prints that a test is skipped if not.
-fn is_installed(program: &str, test: &str) -> bool {
-    let is_there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !is_there {
-        eprintln!("SKIPPED {test}: needs {program}");
-    }
-    is_there
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-/// Sends a request and returns the whole answer.
-fn ask(mut stream: impl Read + Write, request: &str) -> std::io::Result<String> {
-    stream.write_all(request.as_bytes())?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
-}
-
-fn get(port: u16, path: &str) -> std::io::Result<String> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    ask(stream, &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"))
-}
-
-/// Repeats until there is an answer that is wanted.
-fn wait_for(what: &str, attempt: impl Fn() -> Option<String>) -> String {
-    let started = Instant::now();
-    loop {
-        match attempt() {
-            Some(answer) => return answer,
-            None => assert!(started.elapsed() < TIMEOUT, "waited in vain for {what}"),
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
-
-fn wait_for_metrics(port: u16) -> String {
-    wait_for("metrics", || get(port, "/metrics").ok().filter(|answer| answer.starts_with("HTTP/1.1 200")))
-}
+use std::process::{Command, Stdio};
 
 fn start_exporter(address: &str) -> Running {
     start(Command::new(PROGRAM).args(["export", "--listen", address, "-d", "0.3", "--all"]))
@@ -118,9 +59,55 @@ fn prometheus_scrapes_the_metrics() {
         |text: &str| get(web, &format!("/api/v1/query?query={text}")).ok().filter(|a| a.contains("\"metric\":{"));
     let up = wait_for("a scrape", || query("iotop_plus_sample_interval_seconds"));
     assert!(up.contains("\"job\":\"box\""), "{up}");
+    // What Grafana fills in is replaced.
+    let dashboard = serde_json::from_str(include_str!("../packaging/prometheus/grafana-dashboard.json")).unwrap();
+    let mut queries = Vec::new();
+    values(&dashboard, "expr", &mut queries);
+    for text in queries.iter().map(|query| query.as_str().unwrap()) {
+        let filled = text.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$device", ".*");
+        let encoded: String = filled.bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let answer = get(web, &format!("/api/v1/query?query={encoded}")).unwrap();
+        assert!(answer.contains("\"status\":\"success\""), "{text}: {answer}");
+    }
     wait_for("the type of a histogram", || {
         get(web, "/api/v1/metadata?metric=iotop_plus_findings").ok().filter(|answer| answer.contains("\"gauge\""))
     });
+}
+
+#[test]
+fn only_users_of_the_web_config_read_the_metrics() {
+    let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
+    let (file, listen) = (dir.path().join("web.yml"), format!("127.0.0.1:{port}"));
+    // The password is "secret".
+    let users = "basic_auth_users:\n  alice: $2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW\n";
+    std::fs::write(&file, users).unwrap();
+    let args = ["export", "--listen", &listen, "-d", "0.3", "--web-config"];
+    let _exporter = start(Command::new(PROGRAM).args(args).arg(&file));
+    let ask_as = |credentials: &str| {
+        let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
+        ask(stream, &format!("GET /metrics HTTP/1.0\r\nHost: x\r\n{credentials}\r\n")).ok()
+    };
+    // alice:secret, and alice:Secret.
+    let (right, wrong) = ("Authorization: Basic YWxpY2U6c2VjcmV0\r\n", "Authorization: Basic YWxpY2U6U2VjcmV0\r\n");
+    let answer = wait_for("metrics", || ask_as(right).filter(|answer| answer.contains(" 200 OK")));
+    assert!(answer.contains("iotop_plus_build_info"), "{answer}");
+    for refused in [wrong, ""] {
+        let answer = ask_as(refused).unwrap().to_lowercase();
+        assert!(answer.contains(" 401 ") && answer.contains("www-authenticate: basic"), "{answer}");
+        assert!(!answer.contains("iotop_plus_"), "{answer}");
+    }
+}
+
+#[test]
+fn a_web_config_with_tls_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("web.yml");
+    std::fs::write(&file, "tls_server_config:\n  cert_file: a.pem\n").unwrap();
+    let args = ["export", "--listen", "127.0.0.1:0", "--web-config"];
+    let output = Command::new(PROGRAM).args(args).arg(&file).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("reverse proxy"), "{said}");
 }
 
 #[test]
@@ -132,6 +119,45 @@ fn a_socket_in_the_file_system_is_served() {
     let attempt = || ask(UnixStream::connect(&path).ok()?, request).ok().filter(|a| a.starts_with("HTTP/1.1 200"));
     let answer = wait_for("metrics", attempt);
     assert!(answer.ends_with("# EOF\n") && answer.contains("iotop_plus_sample_age_seconds "), "{answer}");
+}
+
+/// A port that is free together with the next one.
+fn two_free_ports() -> u16 {
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", port + 1)).is_ok();
+    std::iter::repeat_with(free_port).filter(|port| *port < u16::MAX).find(is_free).unwrap()
+}
+
+#[test]
+fn recordings_are_served_as_hosts() {
+    let port = two_free_ports();
+    let listen = format!("127.0.0.1:{port}");
+    let recording = |name| format!("{}/tests/fixtures/situations/{name}.iotop", env!("CARGO_MANIFEST_DIR"));
+    let files = [recording("slow-disk"), recording("dirty-storm")];
+    let args = ["export", "--listen", &listen, "--loop", "--all", "--replay"];
+    let _exporter = start(Command::new(PROGRAM).args(args).args(&files));
+    let [slow, dirty] = [port, port + 1].map(|port| {
+        wait_for("a finding of the recording", || {
+            get(port, "/metrics").ok().filter(|answer| answer.contains("iotop_plus_finding_info{"))
+        })
+    });
+    let value = |answer: &str, name: &str| {
+        answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok())
+    };
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs_f64();
+    for answer in [&slow, &dirty] {
+        let sampled = value(answer, "iotop_plus_sample_timestamp_seconds").unwrap();
+        assert!((now - sampled).abs() < 2.0 * TIMEOUT.as_secs_f64(), "it passes for a host of today: {sampled}");
+        assert!(answer.contains("iotop_plus_host_info{host=\"") && answer.contains("iotop_plus_device_info{device=\""));
+    }
+    assert_ne!(value(&slow, "iotop_plus_dirtied_bytes_total"), value(&dirty, "iotop_plus_dirtied_bytes_total"));
+}
+
+#[test]
+fn a_file_that_is_no_recording_is_not_served() {
+    let args = ["export", "--listen", "127.0.0.1:0", "--replay", "Cargo.toml"];
+    let output = Command::new(PROGRAM).args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("Cargo.toml: is not a recording"), "{said}");
 }
 
 #[test]
@@ -158,8 +184,8 @@ fn hostile_clients_do_not_keep_others_from_the_metrics() {
         let mut stream = connect();
         let _ = stream.write_all(garbage.as_bytes());
     }
-    assert!(get(port, "/../../etc/passwd").unwrap().starts_with("HTTP/1.1 404"));
-    assert!(get(port, "/metrics").unwrap().starts_with("HTTP/1.1 200"));
+    assert!(get(port, "/../../etc/passwd").unwrap().contains(" 404 "));
+    assert!(get(port, "/metrics").unwrap().contains(" 200 OK"));
     drop(silent);
 }
 
@@ -174,6 +200,30 @@ fn the_rules_pass_their_tests() {
     }
     promtool(&["check", "rules", packaged("iotop-plus.rules.yml").to_str().unwrap()], b"");
     promtool(&["test", "rules", packaged("iotop-plus.rules.test.yml").to_str().unwrap()], b"");
+}
+
+#[test]
+fn systemd_accepts_the_units() {
+    if !is_installed("systemd-analyze", "systemd_accepts_the_units") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let unit = |name: &str| {
+        let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/systemd").join(name);
+        let text = std::fs::read_to_string(shipped).unwrap().replace("/usr/bin/iotop-plus", PROGRAM);
+        std::fs::write(dir.path().join(name), text).unwrap();
+        dir.path().join(name)
+    };
+    let (service, socket) = (unit("iotop-plus-export.service"), unit("iotop-plus-export.socket"));
+    let check = |args: &[&str], units: &[&Path]| {
+        let output = Command::new("systemd-analyze").args(args).args(units).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(output.status.success(), "systemd-analyze {args:?}: {said}");
+        said
+    };
+    assert_eq!(check(&["verify", "--man=no"], &[&service, &socket]), "");
+    // Tenths of systemd's measure of exposure.
+    check(&["security", "--offline=true", "--threshold=50"], &[&service]);
 }
 
 /// All values of a key, at any depth.

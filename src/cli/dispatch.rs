@@ -33,7 +33,8 @@ fn survive_hung_root(keeps_pages: bool) {
 fn run_subcommand(cli: Cli) -> u8 {
     match &cli.command {
         // These run for long, and draw, record or change the machine.
-        None | Some(CliCommand::Record(_) | CliCommand::Export(_)) => survive_hung_root(true),
+        None | Some(CliCommand::Record(_)) => survive_hung_root(true),
+        Some(CliCommand::Export(args)) if !args.is_replay() => survive_hung_root(true),
         Some(CliCommand::Replay(args)) if args.format.is_none() => survive_hung_root(true),
         Some(CliCommand::Tuner { io: false, .. }) => {
             tuner::detach_process();

@@ -179,7 +179,7 @@ impl RecordingPlayer {
         self.since = LogSince::after_record(told, self.state.now().wall_ns);
     }
 
-    fn apply(&mut self, entry: Observation) -> Change {
+    pub(super) fn apply(&mut self, entry: Observation) -> Change {
         match &entry {
             Observation::Unavailable(gaps) => {
                 self.gaps =

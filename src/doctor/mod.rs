@@ -16,7 +16,7 @@ pub(crate) mod incident;
 mod known_servers;
 mod rule_context;
 mod rules;
-mod storage_class;
+pub(crate) mod storage_class;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod transitions;

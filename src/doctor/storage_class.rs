@@ -7,7 +7,7 @@ use crate::model::topology::{BlockDevice, DeviceKind};
 /// Kinds of storage that differ in speed by orders of magnitude. A device on several disks has the class that
 /// comes first here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StorageClass {
+pub(crate) enum StorageClass {
     Spinning,
     /// A virtual or cloud disk.
     Virtual,
@@ -48,6 +48,18 @@ impl StorageClass {
         }
     }
 
+    /// The class as a label of the metrics.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            StorageClass::Spinning => "hdd",
+            StorageClass::Virtual => "virtual",
+            StorageClass::Flash => "ssd",
+            StorageClass::Nvme => "nvme",
+            StorageClass::Network => "network",
+            StorageClass::Memory => "memory",
+        }
+    }
+
     /// The class with its article: `a virtual disk`.
     pub(super) fn description(self) -> &'static str {
         match self {
@@ -66,7 +78,7 @@ const VIRTUAL_MODELS: &str = "QEMU,VBOX,VMware,Virtual,VIRTUAL,Msft,PersistentDi
                               Amazon Elastic Block Store,EphemeralDisk,BlockVolume";
 
 /// The class of a device, from the disks below it; virtual if they are unknown.
-pub(super) fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
+pub(crate) fn storage_class(system: &SystemState, id: DevId) -> StorageClass {
     let Some(topology) = system.topology.ok() else { return StorageClass::Virtual };
     let classes = topology.physical_disks(id).map(|disk| disk_class(system, disk));
     classes.min_by_key(|class| *class as u8).unwrap_or(StorageClass::Virtual)

@@ -30,6 +30,24 @@ impl FromStr for ListenAddress {
     }
 }
 
+impl ListenAddress {
+    /// The addresses of several listeners: from this port upwards.
+    pub(super) fn count_up(&self, count: usize) -> anyhow::Result<Vec<Self>> {
+        let Self::Tcp(first) = self else {
+            if count == 1 {
+                return Ok(vec![self.clone()]);
+            }
+            bail!("--listen: several recordings need ADDRESS:PORT, of which each has a port from this one upwards");
+        };
+        let at = |n: usize| {
+            let port = u16::try_from(n + usize::from(first.port()));
+            let port = port.with_context(|| format!("--listen {first}: no ports for {count} recordings above it"))?;
+            Ok(Self::Tcp(SocketAddr::new(first.ip(), port)))
+        };
+        (0..count).map(at).collect()
+    }
+}
+
 /// A socket that accepts connections and does not block.
 #[derive(Debug)]
 pub(super) enum MetricsListener {
@@ -99,6 +117,15 @@ mod tests {
         assert_eq!(parse("/run/x.sock"), Ok(ListenAddress::Unix("/run/x.sock".into())));
         assert_eq!(parse("systemd"), Ok(ListenAddress::Systemd));
         assert!(parse("localhost").is_err() && parse(":9100").is_err() && parse("x.sock").is_err());
+    }
+
+    #[test]
+    fn several_recordings_have_ports_of_their_own() {
+        let ports = |text: &str, count| Some(ListenAddress::from_str(text).unwrap().count_up(count).ok()?.len());
+        let first = ListenAddress::Tcp(([127, 0, 0, 1], 9800).into());
+        assert_eq!(first.count_up(2).unwrap()[1], ListenAddress::Tcp(([127, 0, 0, 1], 9801).into()));
+        assert_eq!((ports("127.0.0.1:65535", 1), ports("127.0.0.1:65535", 2)), (Some(1), None));
+        assert_eq!((ports("/run/x.sock", 1), ports("/run/x.sock", 2), ports("systemd", 2)), (Some(1), None, None));
     }
 
     #[test]

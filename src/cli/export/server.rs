@@ -1,9 +1,11 @@
 //! Serves the metrics over HTTP, on a thread of its own: it sends what was last read, whatever the sampler waits for.
 
+use super::auth::BasicAuth;
 use super::listener::MetricsListener;
 use crate::export::metrics::{MetricsFormat, render_end};
 use anyhow::Context;
-use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -42,41 +44,56 @@ impl MetricsPage {
 /// The newest page; none before the first sample.
 type SharedPage = Arc<Mutex<Option<Arc<MetricsPage>>>>;
 
-/// The server's thread.
-pub(super) struct MetricsServer(SharedPage);
+/// What a listener serves.
+pub(super) struct PagePublisher(SharedPage);
 
-impl MetricsServer {
-    pub(super) fn start(listener: MetricsListener) -> anyhow::Result<Self> {
-        let page = SharedPage::default();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let shared = page.clone();
-        let serve = move || runtime.block_on(serve(listener, shared));
-        std::thread::Builder::new().name("http".into()).spawn(serve).context("no thread for the server")?;
-        Ok(Self(page))
-    }
-
+impl PagePublisher {
     /// Serves this page from now on.
     pub(super) fn publish(&self, page: MetricsPage) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(page));
     }
 }
 
-async fn serve(listener: MetricsListener, page: SharedPage) {
+/// Starts the server's thread, which asks for a password if there are users. Returns a publisher for each listener, in their
+/// order.
+pub(super) fn start_server(
+    listeners: Vec<MetricsListener>,
+    auth: Option<BasicAuth>,
+) -> anyhow::Result<Vec<PagePublisher>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let pages: Vec<SharedPage> = listeners.iter().map(|_| SharedPage::default()).collect();
+    let served: Vec<_> = listeners.into_iter().zip(pages.iter().cloned()).collect();
+    let serve_all = move || {
+        let tasks = tokio::task::LocalSet::new();
+        for (listener, page) in served {
+            tasks.spawn_local(serve(listener, page, auth.clone()));
+        }
+        tasks.block_on(&runtime, std::future::pending::<()>());
+    };
+    std::thread::Builder::new().name("http".into()).spawn(serve_all).context("no thread for the server")?;
+    Ok(pages.into_iter().map(PagePublisher).collect())
+}
+
+async fn serve(listener: MetricsListener, page: SharedPage, auth: Option<BasicAuth>) {
     let limit = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     match listener {
         MetricsListener::Tcp(tcp) => {
             let Ok(tcp) = tokio::net::TcpListener::from_std(tcp) else { return };
-            accept_all(async || tcp.accept().await.map(|(stream, _)| stream), limit, page).await;
+            accept_all(async || tcp.accept().await.map(|(stream, _)| stream), limit, page, auth).await;
         }
         MetricsListener::Unix(unix) => {
             let Ok(unix) = tokio::net::UnixListener::from_std(unix) else { return };
-            accept_all(async || unix.accept().await.map(|(stream, _)| stream), limit, page).await;
+            accept_all(async || unix.accept().await.map(|(stream, _)| stream), limit, page, auth).await;
         }
     }
 }
 
-async fn accept_all<S>(accept: impl AsyncFn() -> io::Result<S>, limit: Arc<Semaphore>, page: SharedPage)
-where
+async fn accept_all<S>(
+    accept: impl AsyncFn() -> io::Result<S>,
+    limit: Arc<Semaphore>,
+    page: SharedPage,
+    auth: Option<BasicAuth>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     loop {
@@ -85,12 +102,20 @@ where
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let page = page.clone();
+        let (page, auth) = (page.clone(), auth.clone());
         tokio::spawn(async move {
-            let answer = service_fn(move |request| {
-                let page = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let response = respond(&request, page.as_deref());
-                async move { Ok::<_, Infallible>(response) }
+            let answer = service_fn(move |request: Request<Incoming>| {
+                let (page, auth) = (page.clone(), auth.clone());
+                async move {
+                    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+                    if let Some(auth) = auth
+                        && !auth.accepts(header).await
+                    {
+                        return Ok(unauthorized());
+                    }
+                    let page = page.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    Ok::<_, Infallible>(respond(&request, page.as_deref()))
+                }
             });
             // A client that is slow or sends nonsense loses its connection; nothing else follows from it.
             let connection = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), answer);
@@ -119,6 +144,13 @@ fn respond<B>(request: &Request<B>, page: Option<&MetricsPage>) -> Response<Stri
         ("/", _) => text_response(StatusCode::OK, "text/html; charset=utf-8", INDEX.into()),
         _ => text_response(StatusCode::NOT_FOUND, "text/plain", "not found: see /metrics\n".into()),
     }
+}
+
+fn unauthorized() -> Response<String> {
+    let mut response =
+        text_response(StatusCode::UNAUTHORIZED, "text/plain", "a user and the password are needed\n".into());
+    response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Basic realm=\"iotop-plus\""));
+    response
 }
 
 fn text_response(status: StatusCode, content_type: &'static str, text: String) -> Response<String> {

@@ -1,6 +1,7 @@
 //! What concerns the machine: stalled devices, dirty pages, the kernel log, and which sources could be read.
 
 use super::text::{MetricFamily, MetricsText};
+use crate::doctor::storage_class::storage_class;
 use crate::model::kernel_log::{KernelLogClass, LogClock};
 use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
@@ -11,6 +12,8 @@ use strum::VariantArray as _;
 const MAX_DEVICES: usize = 100;
 
 const BUILD: MetricFamily = MetricFamily::info("build", "Version of iotop-plus that wrote these metrics.");
+const HOST: MetricFamily = MetricFamily::info("host", "Name and kernel of the machine.");
+const DEVICE: MetricFamily = MetricFamily::info("device", "Kind, class and model of a device.");
 const TIME: MetricFamily = MetricFamily::gauge(
     "sample_timestamp_seconds",
     "seconds",
@@ -43,12 +46,14 @@ const HUNG: MetricFamily = MetricFamily::gauge(
 const MESSAGES: MetricFamily =
     MetricFamily::counter("kernel_messages", "", "Kernel messages by class since the oldest one in the ring buffer.");
 
-/// Writes what the program says of itself and its sources.
-pub(super) fn write_sources(system: &SystemState, text: &mut MetricsText) {
+/// Writes what the program says of itself, the host and its sources; the sample was read `clock_offset_ns` later than it says.
+pub(super) fn write_sources(system: &SystemState, clock_offset_ns: i64, text: &mut MetricsText) {
     text.begin(&BUILD);
     text.sample(&BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    text.begin(&HOST);
+    text.sample(&HOST, &[("host", &system.host.name), ("kernel", &system.host.kernel)], 1.0);
     text.begin(&TIME);
-    text.sample(&TIME, &[], system.now().wall_ns as f64 / 1e9);
+    text.sample(&TIME, &[], system.now().wall_ns.saturating_add(clock_offset_ns) as f64 / 1e9);
     text.begin(&INTERVAL);
     text.sample(&INTERVAL, &[], system.snapshot.interval_secs);
     let snapshot = &*system.snapshot;
@@ -70,13 +75,25 @@ pub(super) fn write_sources(system: &SystemState, text: &mut MetricsText) {
     text.sample(&BLOCKED, &[], system.blocked_reads.len() as f64);
 }
 
-/// Writes which devices are stalled: stalled ones first, then in the kernel's order.
+/// Writes what the devices are, and which are stalled: stalled ones first, then in the kernel's order.
 pub(super) fn write_devices(system: &SystemState, text: &mut MetricsText) {
     let Some(devices) = system.snapshot.devices.ok() else { return };
     let topology = system.topology.ok();
     let is_partition = |id| topology.and_then(|t| t.get(id)).is_some_and(|d| d.kind == DeviceKind::Partition);
     let mut whole: Vec<_> = devices.iter().filter(|device| !is_partition(device.id)).collect();
     whole.sort_by_key(|device| !device.stalled);
+    if let Some(topology) = topology {
+        text.begin(&DEVICE);
+        for found in whole.iter().take(MAX_DEVICES).filter_map(|device| topology.get(device.id)) {
+            let labels = [
+                ("device", &*sanitize(&*found.name)),
+                ("kind", found.kind.name()),
+                ("class", storage_class(system, found.id).name()),
+                ("model", found.model.as_deref().unwrap_or_default().trim()),
+            ];
+            text.sample(&DEVICE, &labels, 1.0);
+        }
+    }
     text.begin(&STALLED);
     for device in whole.iter().take(MAX_DEVICES) {
         text.sample(&STALLED, &[("device", &sanitize(&*device.name))], f64::from(u8::from(device.stalled)));

@@ -6,6 +6,7 @@
 
 mod cgroup_io;
 mod common;
+mod continued;
 mod findings;
 mod machine;
 mod request_times;
@@ -17,6 +18,7 @@ mod tests;
 mod text;
 mod top_series;
 
+pub use continued::ContinuedCounters;
 pub use text::MetricsFormat;
 
 use crate::doctor::RuleEngine;
@@ -32,6 +34,17 @@ const AGE: MetricFamily = MetricFamily::gauge(
     "seconds",
     "Age of the newest sample: large while something that it needs does not answer.",
 );
+
+/// What to write, and how.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MetricsOptions {
+    /// The format.
+    pub format: MetricsFormat,
+    /// Also what node_exporter has.
+    pub all: bool,
+    /// Added to the time of the sample, ns: a replay passes for a machine of today.
+    pub clock_offset_ns: i64,
+}
 
 /// The metrics of a machine, from its samples.
 pub struct Metrics {
@@ -66,10 +79,10 @@ impl Metrics {
         self.cgroups.update(system);
     }
 
-    /// All metrics but the age of the sample, without the end of the text; `all` adds those that node_exporter has.
-    pub fn render(&self, system: &SystemState, engine: &RuleEngine, format: MetricsFormat, all: bool) -> String {
-        let mut text = MetricsText::new(format);
-        machine::write_sources(system, &mut text);
+    /// All metrics but the age of the sample, without the end of the text.
+    pub fn render(&self, system: &SystemState, engine: &RuleEngine, options: MetricsOptions) -> String {
+        let mut text = MetricsText::new(options.format);
+        machine::write_sources(system, options.clock_offset_ns, &mut text);
         findings::write(engine, &mut text);
         machine::write_devices(system, &mut text);
         self.requests.write(&mut text);
@@ -78,7 +91,7 @@ impl Metrics {
         self.cgroups.write(&mut text);
         machine::write_writeback(system, &mut text);
         machine::write_kernel_log(system, &mut text);
-        if all {
+        if options.all {
             common::write(system, &mut text);
         }
         text.into_text()

@@ -1,6 +1,6 @@
 //! The metrics of recordings have the same figures as their JSON.
 
-use super::{Metrics, MetricsFormat, render_end};
+use super::{Metrics, MetricsFormat, MetricsOptions, render_end};
 use crate::doctor::RuleEngine;
 use crate::export::json::{LogSince, snapshot_json};
 use crate::export::snapshot::SnapshotScope;
@@ -52,7 +52,7 @@ impl MeasuredMachine {
         engine.evaluate(system);
         metrics.update(system);
         let json = snapshot_json(system, engine, SnapshotScope::ALL, LogSince::Time(0), &[]).unwrap();
-        let text = metrics.render(system, engine, MetricsFormat::OpenMetrics, true);
+        let text = metrics.render(system, engine, MetricsOptions { all: true, ..MetricsOptions::default() });
         let json = serde_json::from_str(&json).unwrap();
         ticks.push(RecordedTick { metrics: text + &render_end(MetricsFormat::OpenMetrics, Some(0.5)), json });
     }
