@@ -11,6 +11,7 @@ use crate::model::request_pattern::{RequestPattern, SIZE_BUCKETS};
 use aya::Ebpf;
 use std::collections::BTreeSet;
 use std::io;
+use std::time::Duration;
 
 /// Kernel memory for histograms at most: this much, or this share of the machine's memory if that is more.
 const MAX_BYTES: usize = 32 << 20;
@@ -22,6 +23,10 @@ const MAX_HISTOGRAMS: usize = 4096;
 pub(crate) const VALUE_COUNTERS: usize = 2 * BUCKETS + SIZE_BUCKETS + 2;
 /// Rounded up as the kernel does for per-CPU values.
 pub(crate) const VALUE_LEN: usize = (VALUE_COUNTERS * 4).next_multiple_of(8);
+/// How often histograms are tried again without success.
+const MAX_FAILED_ROUNDS: u32 = 20;
+/// Pause before that; the kernel's worker fetches four pages at a time.
+const MEMORY_PAUSE: Duration = Duration::from_millis(10);
 /// `max_entries` of `unknown` in `assets/trace/requests.bpf.c`.
 const MAX_REQUESTED: usize = 64;
 
@@ -50,8 +55,8 @@ pub(super) struct HistogramMaps {
     capacity: usize,
     /// A device has no histogram because the limit is reached.
     is_full: bool,
-    /// The kernel had no memory for one.
-    lacks_memory: bool,
+    /// The kernel had no memory for these; they are tried again with every reading.
+    missing: BTreeSet<HistogramKey>,
 }
 
 impl HistogramMaps {
@@ -64,7 +69,7 @@ impl HistogramMaps {
             sums: vec![0; VALUE_COUNTERS],
             capacity: capacity(cpus * VALUE_LEN, rustix::system::sysinfo().totalram as usize),
             is_full: false,
-            lacks_memory: false,
+            missing: BTreeSet::new(),
         })
     }
 
@@ -78,17 +83,42 @@ impl HistogramMaps {
         }
         self.buf.fill(0);
         match self.map.insert(&key_bytes(key), &mut self.buf).map_err(|err| (err.raw_os_error(), err)) {
-            Ok(()) => _ = self.known.insert(key),
-            // The kernel does not wait for memory, and often has some a moment later. The next request asks again.
-            Err((Some(libc::ENOMEM | libc::E2BIG), _)) => self.lacks_memory = true,
+            Ok(()) => {
+                self.known.insert(key);
+                self.missing.remove(&key);
+            }
+            // The kernel does not wait for memory, and often has some a moment later.
+            Err((Some(libc::ENOMEM | libc::E2BIG), _)) => _ = self.missing.insert(key),
             Err((_, err)) => return Err(err),
         }
         Ok(())
     }
 
-    /// Creates the histograms that requests asked for since the last call.
+    /// Creates histograms. The kernel takes only memory that is at hand and fetches more meanwhile, so those that it had
+    /// none for are tried again while that helps. May take 0.2 s.
+    pub(super) fn add_all(&mut self, keys: &[HistogramKey]) -> io::Result<()> {
+        let mut failed_rounds = 0;
+        while failed_rounds < MAX_FAILED_ROUNDS {
+            let before = self.known.len();
+            keys.iter().try_for_each(|key| self.add(*key))?;
+            if self.missing.is_empty() {
+                break;
+            }
+            failed_rounds = if self.known.len() > before { 0 } else { failed_rounds + 1 };
+            std::thread::sleep(MEMORY_PAUSE);
+        }
+        Ok(())
+    }
+
+    /// Whether the kernel had no memory for some.
+    pub(super) fn lacks_memory(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
+    /// Creates the histograms that requests asked for since the last call, and those that the kernel had no memory for.
     pub(super) fn add_requested(&mut self) -> io::Result<()> {
-        self.lacks_memory = false;
+        let missing: Vec<HistogramKey> = self.missing.iter().take(MAX_REQUESTED).copied().collect();
+        missing.into_iter().try_for_each(|key| self.add(key))?;
         let mut keys = Vec::new();
         self.requested.for_each(MAX_REQUESTED, |key, _| keys.push(*key))?;
         for key in keys {
@@ -102,6 +132,7 @@ impl HistogramMaps {
     pub(super) fn retain_devices(&mut self, present: &BTreeSet<u32>) -> io::Result<()> {
         let (known, gone) = std::mem::take(&mut self.known).into_iter().partition(|key| present.contains(&key.0));
         self.known = known;
+        self.missing.retain(|key| present.contains(&key.0));
         BTreeSet::into_iter(gone).try_for_each(|key| self.map.remove(&key_bytes(key)))?;
         // A device without a histogram asks for it with its next request.
         self.is_full = false;
@@ -110,7 +141,7 @@ impl HistogramMaps {
 
     /// Describes what is missing because of the limit, or because memory is short.
     pub(super) fn capacity_note(&self) -> Option<String> {
-        match (self.is_full, self.lacks_memory) {
+        match (self.is_full, self.lacks_memory()) {
             (true, _) => Some(format!("limit of {} histograms reached; further devices have none", self.capacity)),
             (false, true) => Some("the kernel had no memory for some histograms; they are tried again".into()),
             (false, false) => None,
@@ -183,8 +214,8 @@ mod tests {
         };
         let in_kernel = map.try_clone().unwrap();
         let (known, buf, sums) = (BTreeSet::new(), vec![0; VALUE_LEN], vec![0; VALUE_COUNTERS]);
-        let mut histograms =
-            HistogramMaps { map, requested, known, buf, sums, capacity: 2, is_full: false, lacks_memory: false };
+        let (capacity, is_full, missing) = (2, false, BTreeSet::new());
+        let mut histograms = HistogramMaps { map, requested, known, buf, sums, capacity, is_full, missing };
         [7, 8, 9].into_iter().try_for_each(|dev| histograms.add((dev, 0))).unwrap();
         assert!(histograms.capacity_note().is_some());
         histograms.retain_devices(&BTreeSet::from([8, 9])).unwrap();
@@ -202,13 +233,14 @@ mod tests {
             return println!("skipped a_histogram_for_which_the_kernel_has_no_room_is_tried_again: may not make maps");
         };
         let (known, buf, sums) = (BTreeSet::new(), vec![0; VALUE_LEN], vec![0; VALUE_COUNTERS]);
-        let (capacity, is_full, lacks_memory) = (9, false, false);
-        let mut histograms = HistogramMaps { map, requested, known, buf, sums, capacity, is_full, lacks_memory };
-        histograms.add((7, 0)).unwrap();
-        histograms.add((8, 0)).unwrap();
+        let (capacity, is_full, missing) = (9, false, BTreeSet::new());
+        let mut histograms = HistogramMaps { map, requested, known, buf, sums, capacity, is_full, missing };
+        histograms.add_all(&[(7, 0), (8, 0)]).unwrap();
+        assert_eq!(histograms.known, BTreeSet::from([(7, 0)]));
         assert!(histograms.capacity_note().is_some_and(|note| note.contains("tried again")));
+        histograms.add_requested().unwrap();
+        assert!(histograms.lacks_memory());
         histograms.retain_devices(&BTreeSet::from([8])).unwrap();
-        histograms.requested.insert(&key_bytes((8, 0)), &mut [0; 4]).unwrap();
         histograms.add_requested().unwrap();
         assert_eq!((histograms.capacity_note(), histograms.known.len()), (None, 1));
     }

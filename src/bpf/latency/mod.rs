@@ -54,7 +54,7 @@ impl Probe for LatencyProbe {
     fn read(&mut self) -> io::Result<Arc<LatencyRaw>> {
         self.reads += 1;
         let is_dirty = self.changes.take_dirty_flag()?;
-        if let Some(same) = self.cache.get(is_dirty, MAX_CACHED_READS) {
+        if let Some(same) = self.cache.get(is_dirty || self.histograms.lacks_memory(), MAX_CACHED_READS) {
             return Ok(same);
         }
         if self.reads >= MAX_CACHED_READS {
@@ -77,10 +77,8 @@ impl LatencyProbe {
         let mut histograms = HistogramMaps::open(&programs, kernel.cpus)?;
         let changes = ChangeMaps::open(&programs, kernel.cpus)?;
         let devices = list_devices(&kernel.root);
-        for key in initial_histograms(&devices) {
-            let added = histograms.add(key);
-            added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
-        }
+        let added = histograms.add_all(&initial_histograms(&devices));
+        added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
         let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
         attach_all(&mut programs, &kernel.btf, &requests)?;
         let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
