@@ -57,15 +57,39 @@ fn listed_by_podman(prefix: &str) -> BTreeMap<u64, String> {
         .collect()
 }
 
-/// The container of each process according to the program.
-fn listed_by_us() -> BTreeMap<u64, String> {
+/// Moves a process into a control group below its own, named as podman names that of a container.
+fn move_to_nested_container(pid: u64) {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let mut is_moved = false;
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next().unwrap(), fields.next().unwrap());
+        for top in
+            ["/sys/fs/cgroup/".to_owned(), "/sys/fs/cgroup/unified/".into(), format!("/sys/fs/cgroup/{controllers}/")]
+        {
+            let group = format!("{top}{path}");
+            if path != "/" && Path::new(&group).join("cgroup.procs").exists() {
+                let nested = format!("{group}/libpod_parent/libpod-{}", "9a".repeat(32));
+                std::fs::create_dir_all(&nested).unwrap();
+                // A new group of the version 1 controller cpuset has no processors and takes no process.
+                is_moved |= std::fs::write(format!("{nested}/cgroup.procs"), pid.to_string()).is_ok();
+            }
+        }
+    }
+    assert!(is_moved, "{groups}");
+}
+
+/// The container and control group of each process according to the program.
+fn listed_by_us() -> BTreeMap<u64, (String, String)> {
     let arguments = ["snapshot", "-d", "0.2", "--pane", "processes", "--format", "json"];
     let out = Command::new(env!("CARGO_BIN_EXE_iotop-plus")).args(arguments).output().unwrap();
     let snapshot: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
     let name = |container: &serde_json::Value| {
         Some(format!("{}:{}", container["runtime"].as_str()?, container["name"].as_str()?))
     };
-    let task = |task: &serde_json::Value| Some((task["pid"].as_u64()?, name(&task["container"])?));
+    let task = |task: &serde_json::Value| {
+        Some((task["pid"].as_u64()?, (name(&task["container"])?, task["cgroup"].as_str()?.to_owned())))
+    };
     snapshot["processes"].as_array().unwrap().iter().filter_map(task).collect()
 }
 
@@ -98,9 +122,14 @@ fn containers_have_the_names_that_podman_gives_them() {
     }
     let want = listed_by_podman(&made.prefix);
     assert_eq!(want.len(), CONTAINERS - 2);
+    // A container of a podman in the container: its state files are in there, so it is called by the outer one.
+    let nested: Vec<u64> = want.keys().take(3).copied().collect();
+    nested.iter().for_each(|pid| move_to_nested_container(*pid));
     let got = listed_by_us();
     for (pid, name) in &want {
-        assert_eq!(got.get(pid), Some(&format!("podman:{name}")), "process {pid}");
+        let (ours, group) = got.get(pid).unwrap_or_else(|| panic!("process {pid} is in no container"));
+        assert_eq!(*ours, format!("podman:{name}"), "process {pid}");
+        assert_eq!(group.ends_with(&"9a".repeat(32)), nested.contains(pid), "{group}");
     }
 }
 

@@ -9,6 +9,9 @@ use std::sync::Arc;
 /// Digits of a container's ID that hints, labels and runtimes show.
 pub(crate) const SHORT_ID: usize = 12;
 
+/// Stands in a hint between a container and the outermost one that it is in.
+pub(crate) const WITHIN: &str = " in ";
+
 /// A container as its runtime's state files describe it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerName {
@@ -95,9 +98,15 @@ impl ContainerNames {
         Some(format!("{} of {pod}", sanitize(volume)))
     }
 
-    /// The container that a hint is about.
+    /// The container that a hint is about. Of a container within another, the state files of which lie in that other one, the
+    /// outer container.
     pub(crate) fn find(&self, hint: &str) -> Option<&KnownContainer> {
-        self.by_short_id.get(hint.rsplit_once(':')?.1)
+        hint.split(WITHIN).find_map(|hint| self.by_short_id.get(hint.rsplit_once(':')?.1))
+    }
+
+    /// Whether the container itself has a name, not only one that it is in.
+    pub(crate) fn has_innermost(&self, hint: &str) -> bool {
+        hint.split(WITHIN).next().is_some_and(|inner| self.find(inner).is_some())
     }
 }
 
@@ -203,6 +212,18 @@ mod tests {
         assert_eq!(label(container("nginx", Some("web-7d9f"))).as_deref(), Some("shop/web-7d9f/nginx"));
         assert_eq!(label(container("a\x1b[2Jb", None)).as_deref(), Some("podman:a\\x1b[2Jb"));
         assert_eq!(label(ContainerName { id: "é".repeat(64), ..container("web", None) }), None);
+    }
+
+    #[test]
+    fn a_container_within_another_is_called_by_the_outer_one_until_it_has_a_name() {
+        let inner = ContainerName { id: "f".repeat(64), ..container("inner", None) };
+        let hint = "podman:ffffffffffff in podman:0123456789ab";
+        let names = ContainerNames::new(&[container("web", None)]);
+        assert_eq!(names.find(hint).map(|known| &*known.label), Some("podman:web"));
+        assert!(!names.has_innermost(hint));
+        let names = ContainerNames::new(&[container("web", None), inner]);
+        assert_eq!(names.find(hint).map(|known| &*known.label), Some("podman:inner"));
+        assert!(names.has_innermost(hint));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `processes[]`: every task, busiest first; `cgroups[]`: traced I/O by control group.
 
 use crate::model::columns::process::{COLUMNS, ProcessTexts};
-use crate::model::containers::ContainerName;
+use crate::model::containers::{ContainerName, WITHIN};
 use crate::model::io_accounting::{IoRates, OwnerIo};
 use crate::model::process::{ProcessColumn, ProcessQuery, ProcessRow};
 use crate::model::system_state::SystemState;
@@ -75,7 +75,7 @@ fn container_json(row: &ProcessRow<'_>) -> Option<Value> {
         let ContainerName { id, runtime, name, pod, namespace, .. } = &known.container;
         return Some(json!({ "runtime": runtime, "id": id, "name": name, "pod": pod, "namespace": namespace }));
     }
-    let (runtime, id) = row.container_hint()?.split_once(':')?;
+    let (runtime, id) = row.container_hint()?.split(WITHIN).next()?.split_once(':')?;
     Some(json!({ "runtime": runtime, "id": id, "name": null, "pod": null, "namespace": null }))
 }
 

@@ -1,11 +1,16 @@
 //! Finds the container of a control group, by the names that container runtimes give their groups.
 
-use crate::model::containers::{SHORT_ID, is_container_id};
+use crate::model::containers::{SHORT_ID, WITHIN, is_container_id};
 
 /// `docker:0123456789ab`, `podman:…`, `containerd:…`, `crio:…`, `lxc:NAME`, `machine:NAME`, or `None`
-/// for a group of no known runtime.
+/// for a group of no known runtime. Of a container within others, `INNERMOST in OUTERMOST`.
 pub(crate) fn hint(cgroup: &str) -> Option<String> {
-    cgroup.rsplit('/').find_map(runtime_and_id)
+    let mut nested = cgroup.rsplit('/').filter_map(runtime_and_id);
+    let inner = nested.next()?;
+    Some(match nested.next_back() {
+        Some(outer) if outer != inner => format!("{inner}{WITHIN}{outer}"),
+        _ => inner,
+    })
 }
 
 fn runtime_and_id(name: &str) -> Option<String> {
@@ -49,6 +54,8 @@ mod tests {
             (format!("/machine.slice/libpod-{id}.scope/container"), Some("podman:0123456789ab")),
             (format!("/kubepods.slice/kubepods-pod1.slice/cri-containerd-{id}.scope"), Some("containerd:0123456789ab")),
             ("/lxc.payload.web1/init.scope".into(), Some("lxc:web1")),
+            (format!("/lxc.payload.web1/system.slice/docker-{id}.scope"), Some("docker:0123456789ab in lxc:web1")),
+            (format!("/libpod_parent/libpod-{id}/libpod-payload-{id}"), Some("podman:0123456789ab")),
             ("/system.slice/postgresql.service".into(), None),
             ("/docker-nothex.scope".into(), None),
             ("/".into(), None),

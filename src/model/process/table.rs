@@ -88,7 +88,7 @@ impl ProcessTable {
         }
         for (key, names) in &update.names {
             if let Some(hint) = &names.container
-                && self.container_names.find(hint).is_none()
+                && !self.container_names.has_innermost(hint)
             {
                 self.unnamed_containers.note(hint);
             }
