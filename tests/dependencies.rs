@@ -90,6 +90,25 @@ fn licences_allow_distribution() {
     assert_eq!(refused, Vec::<String>::new());
 }
 
+/// `1.88.0` as numbers; the part after the second dot does not matter.
+fn rust_version(text: &str) -> (u32, u32) {
+    let mut parts = text.split('.').map(|part| part.parse().unwrap());
+    (parts.next().unwrap(), parts.next().unwrap_or(0))
+}
+
+/// The Rust that Cargo.toml asks for builds all packages in Cargo.lock.
+#[test]
+fn no_dependency_needs_a_newer_rust() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let needed = |package: &Value| package["rust_version"].as_str().map(rust_version);
+    let own = packages.iter().find(|package| package["name"] == env!("CARGO_PKG_NAME")).and_then(needed).unwrap();
+    assert!(rust_version("1.9") < rust_version("1.88.1"));
+    let newer = packages.iter().filter(|package| needed(package).is_some_and(|version| version > own));
+    let newer: Vec<String> = newer.map(|package| format!("{} {}", package["name"], package["rust_version"])).collect();
+    assert_eq!(newer, Vec::<String>::new(), "rust-version is {own:?}");
+}
+
 /// Whether a source names a crate: as the first part of a path, or in an attribute or macro of that name.
 fn names_crate(source: &str, name: &str) -> bool {
     let is_identifier = |c: char| c.is_alphanumeric() || c == '_';
