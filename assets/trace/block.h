@@ -38,16 +38,20 @@ enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
 #define RQF(name, what) __builtin_preserve_enum_value(*(typeof(enum rqf_flags) *)name, what)
 
 /* Whether the data of a request completes, but not yet the request: the kernel replaces FUA and preflush by a sequence
- * of flush, data and flush where the device lacks them, and `block_rq_complete` fires again at the end, with 0 bytes. */
-INLINE bool in_flush_sequence(struct request *rq)
+ * of flush, data and flush where the device lacks them, and `block_rq_complete` fires again at the end, with 0 bytes.
+ * `unnamed`: the flags are in an enumeration, which may have no name. */
+INLINE bool in_flush_sequence(struct request *rq, bool unnamed)
 {
 	u32 flags = rq->rq_flags;
 
 	if ((rq->cmd_flags & 0xff) == 2 /* the flush of the sequence itself */)
 		return 0;
-	/* An enumerator since 6.11. Neither shift may move out of its branch: the other kernels have no such value. */
+	/* An enumerator since 6.11, of an enumeration without a name in 6.12, where types do not lead to it: the second one there.
+	 * No shift may move out of its branch: the other kernels have no such value. */
 	if (RQF(__RQF_FLUSH_SEQ, 0))
 		flags >>= RQF(__RQF_FLUSH_SEQ, 1);
+	else if (unnamed)
+		flags >>= 1;
 	else
 		flags >>= 4;
 	OPAQUE(flags);

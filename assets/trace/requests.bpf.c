@@ -24,6 +24,9 @@ const volatile u8 BIO_QUEUE_QUEUE = 0;
 const volatile u8 WITH_ACCOUNTS = 1;
 const volatile u8 SUBMITTED_AT_ISSUE = 0;
 
+/* 1 if the flags of requests are an enumeration; the loader looks for its enumerators. */
+const volatile u8 RQF_ENUM = 0;
+
 /* Size buckets: one per power of two from 512 bytes; all sizes from 1 MiB share one. */
 #define SIZES 12
 
@@ -413,7 +416,7 @@ INLINE void complete(struct request *rq, u32 done)
 	u64 now = ktime_ns(), began, took, issued = 0;
 	u32 left = rq->__data_len, tgid = 0;
 	/* After a partial completion the rest is still in flight. */
-	bool partial = done && done < left, sequence = !partial && in_flush_sequence(rq), last = !partial && !sequence;
+	bool partial = done && done < left, sequence = !partial && in_flush_sequence(rq, RQF_ENUM), last = !partial && !sequence;
 	u64 id = id_of(rq);
 	struct place *p = place_of(id);
 	struct flight *f = p ? flight_of(p, id) : 0;

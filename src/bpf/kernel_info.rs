@@ -18,6 +18,8 @@ pub struct KernelInfo {
     /// Its types, against which programs are relocated.
     pub btf: Btf,
     pub tracepoints: TracepointArguments,
+    /// The flags of requests are enumerators (since Linux 6.11), in 6.12 of an enumeration without a name.
+    pub has_request_flag_enum: bool,
     /// Number of possible CPUs, as in per-CPU maps.
     pub cpus: usize,
     /// The programs of `assets/trace/requests.bpf.c`, which two probes share and others are called by. The first of the two
@@ -33,9 +35,11 @@ impl KernelInfo {
         check_lockdown(root)?;
         let points = TracepointArguments::parse(&types)
             .ok_or_else(|| ProbeUnavailable::Absent(format!("{BTF_PATH}: unknown format")))?;
+        let has_request_flag_enum = types.split(|byte| *byte == 0).any(|name| name == b"__RQF_FLUSH_SEQ");
         let btf = Btf::parse(&types, Endianness::default()).map_err(|err| load_failure(BTF_PATH, &err))?;
         let cpus = aya::util::nr_cpus().map_err(|(what, err)| ProbeUnavailable::from_io_error(what, &err))?;
-        Ok(Self { root: root.clone(), btf, tracepoints: points, cpus, requests: requests.clone() })
+        let (root, requests) = (root.clone(), requests.clone());
+        Ok(Self { root, btf, tracepoints: points, has_request_flag_enum, cpus, requests })
     }
 }
 

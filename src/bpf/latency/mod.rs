@@ -104,6 +104,7 @@ fn settings(kernel: &KernelInfo, has_accounts: bool) -> Vec<(&'static str, bool)
     let own = [
         ("BIO_QUEUE_QUEUE", is_queue_first),
         ("WITH_ACCOUNTS", has_accounts),
+        ("RQF_ENUM", kernel.has_request_flag_enum),
         ("SUBMITTED_AT_ISSUE", !owners.has_io_start()),
     ];
     own.into_iter().chain(owners.settings).collect()
