@@ -103,10 +103,18 @@ fn no_redacted_name_remains() {
 #[test]
 fn graphs_show_only_active_quantities() {
     let app = app((120, 40));
-    let all = graphs::build_graphs(&app.shared.system);
+    let all = graphs::build_graphs(&app.shared.system, &[]);
     assert!(all.iter().any(|g| g.name == "vda MB_wrtn/s" && g.max() > 100.0), "{all:?}");
     assert!(all.iter().all(|g| g.max() > 0.0 && g.points.len() <= 60));
     assert!(!all.iter().any(|g| g.name.starts_with("loop1 ")), "an idle device");
+    // Devices of findings come first, however busy the others are.
+    let zram = app.shared.snapshot().devices.ok().unwrap().iter().find(|d| &*d.name == "zram0").unwrap().id;
+    let place = |first: &[_]| {
+        let graphs = graphs::build_graphs(&app.shared.system, first);
+        ["vda ", "zram0 "].map(|name| graphs.iter().position(|g| g.name.starts_with(name)).unwrap())
+    };
+    let ([vda, zram_place], [vda_after, zram_first]) = (place(&[]), place(&[zram]));
+    assert!(vda < zram_place && zram_first < vda_after);
 }
 
 #[test]
@@ -185,4 +193,21 @@ fn a_recording_can_be_reported() {
     // What it says agrees with the recording's own JSON.
     let json: Value = serde_json::from_slice(&run_binary(&["replay", file, "--format", "json"]).stdout).unwrap();
     assert!(report.contains(json["kernel"].as_str().unwrap()));
+}
+
+#[test]
+fn a_recording_can_be_reported_as_html_with_the_verdict_first() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/situations/fsync-victim.iotop");
+    let [page, text] = ["report-html", "report"].map(|format| {
+        let out = run_binary(&["replay", file, "--format", format]);
+        assert!(out.status.success(), "{out:?}");
+        to_string(&out.stdout)
+    });
+    let verdict = page.find("<div class=\"verdict ").expect("a verdict");
+    assert!(page.starts_with("<!DOCTYPE html>") && verdict < page.find("<table").unwrap(), "{page}");
+    // Both say the same, and the same number of findings.
+    let title = text.lines().find_map(|line| line.strip_prefix("### ")).unwrap();
+    let start = title.split(['<', '>', '&', '"', '\'', '\\']).next().unwrap();
+    assert!(start.len() > 8 && page.contains(start), "{start:?} in\n{page}");
+    assert_eq!(text.matches("\n### ").count(), page.matches("<h3 class=").count());
 }

@@ -12,6 +12,8 @@ mod files;
 mod fixture;
 #[path = "screens/pictures.rs"]
 mod pictures;
+#[path = "screens/quiet.rs"]
+mod quiet;
 #[path = "screens/replay.rs"]
 mod replay;
 #[path = "screens/situations.rs"]

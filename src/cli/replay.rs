@@ -8,8 +8,9 @@ use super::snapshot::scope_of_panes;
 use crate::doctor::RuleEngine;
 use crate::export::csv;
 use crate::export::json::{self, LogSince, UnavailableSource};
+use crate::export::report::html::to_html;
 use crate::export::report::markdown::to_markdown;
-use crate::export::report::{ReportExtras, WindowFindings, build_report};
+use crate::export::report::{ReportBlock, ReportExtras, WindowFindings, build_report};
 use crate::export::screenshot::ScreenshotFormat;
 use crate::export::snapshot;
 use crate::model::kernel_log::LogClock;
@@ -35,6 +36,7 @@ use std::time::Duration;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iotop-plus replay night.iotop --at 03:10\n  \
                         iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
+                        iotop-plus replay night.iotop --format report-html --from 03:00 --to 03:30 > ticket.html\n  \
                         iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
                         iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
 pub(super) struct ReplayArgs {
@@ -76,8 +78,10 @@ pub(super) enum ReplayFormat {
     Json,
     /// One pane, one line per row.
     Csv,
-    /// A Markdown report of the selected time.
+    /// A report for a ticket about the selected time, as Markdown.
     Report,
+    /// The same report as one HTML file.
+    ReportHtml,
     /// The screen at the selected time (by default at the end) as a PNG image.
     Png,
     /// The screen as an SVG image with searchable text.
@@ -90,6 +94,8 @@ pub(super) enum ReplayFormat {
 
 /// Samples decoded before the first one printed, so that slow detectors (hung tasks) have their history.
 const WARM_UP_SAMPLES: u32 = 30;
+/// Samples decoded before the one in a picture, whose graphs show the past.
+const PICTURE_SAMPLES: u32 = crate::tui::views::replay::HISTORY_TICKS;
 
 pub(super) fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
     match args.format {
@@ -158,11 +164,11 @@ impl RecordingPlayer {
         }
     }
 
-    /// Applies the samples before `from`, so that slow detectors have their history.
-    fn seek<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>, from: i64) -> anyhow::Result<()> {
+    /// Goes so many samples before `from`: they are applied without being printed.
+    fn seek<B: ReadAt>(&mut self, reader: &mut RecordingReader<B>, from: i64, past: u32) -> anyhow::Result<()> {
         let number = reader.tick_number_at(from)?;
         let first = reader.span.first_number;
-        for observation in reader.seek(number.saturating_sub(WARM_UP_SAMPLES).max(first))? {
+        for observation in reader.seek(number.saturating_sub(past).max(first))? {
             if self.apply(observation) == Change::Tasks {
                 self.findings.evaluate(&self.state);
             }
@@ -234,11 +240,11 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     let to = time(&args.to).map_err(usage)?;
     let mut player = RecordingPlayer::new(&reader);
     if let Some(from) = from {
-        player.seek(&mut reader, from)?;
+        player.seek(&mut reader, from, past_samples(format))?;
     }
     let mut out = std::io::stdout().lock();
     print_samples(&mut reader, &mut player, args, format, (from, to), &mut out)?;
-    if format == ReplayFormat::Report {
+    if let Some(write) = report_writer(format) {
         let gaps = player.gaps.iter().map(|g| format!("{}: {}", g.source, g.reason)).collect();
         let extra = ReportExtras {
             window_findings: player.observed,
@@ -246,7 +252,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
             utc_offset_secs: offset,
             ..ReportExtras::default()
         };
-        out.write_all(to_markdown(&build_report(&player.state, &player.findings, &extra)).as_bytes())?;
+        out.write_all(write(&build_report(&player.state, &player.findings, &extra)).as_bytes())?;
     } else if let Some(form) = image {
         out.write_all(&render_screenshot(player, &reader, args, form))?;
     }
@@ -256,6 +262,20 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
         print_error(&format!("{file}: damaged; {frames} samples could not be read, {bytes} bytes belong to no sample"));
     }
     Ok(EXIT_OK)
+}
+
+/// Samples that are decoded before the first one that is printed or shown.
+fn past_samples(format: ReplayFormat) -> u32 {
+    if image_format(format).is_some() { PICTURE_SAMPLES } else { WARM_UP_SAMPLES }
+}
+
+/// Writes the blocks of a report; `None`: the format is none of a report.
+fn report_writer(format: ReplayFormat) -> Option<fn(&[ReportBlock]) -> String> {
+    match format {
+        ReplayFormat::Report => Some(to_markdown),
+        ReplayFormat::ReportHtml => Some(to_html),
+        _ => None,
+    }
 }
 
 /// Prints the samples of the selected time. An image or a report only takes them in.
@@ -308,6 +328,23 @@ mod tests {
             (known_gap_source("settings"), known_gap_source("room"), known_gap_source("\u{1b}")),
             ("settings", "room", "other")
         );
+    }
+
+    #[test]
+    fn a_picture_has_the_past_before_its_time() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/recordings/v1-invented.iotop");
+        let samples = |format| {
+            let mut reader = RecordingReader::open(std::fs::File::open(file).unwrap()).unwrap();
+            let mut player = RecordingPlayer::new(&reader);
+            let last = reader.span.last_ns;
+            player.seek(&mut reader, last, past_samples(format)).unwrap();
+            while let Some(tick) = reader.next_tick().unwrap() {
+                player.apply_tick(tick);
+            }
+            (player.state.history.len(), reader.span.ticks)
+        };
+        assert_eq!(samples(ReplayFormat::Png), (45, 45));
+        assert!(samples(ReplayFormat::Json).0 < 45);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
                         iotop-plus report --for 5m --scrub -o ticket.html\n  \
                         iotop-plus report --bench 1 --experiment 1 > ticket.md\n\n\
                         Ctrl-C ends the look; the report is made of what was seen by then. Of a recording:\n\
-                        iotop-plus replay FILE --format report")]
+                        iotop-plus replay FILE --format report, or report-html")]
 pub(super) struct ReportArgs {
     /// Write to this file instead of standard output; existing files are not replaced.
     #[arg(short, long, value_name = "FILE")]

@@ -22,6 +22,19 @@ pub(crate) mod tests;
 pub(crate) mod transitions;
 mod user_groups;
 
+use crate::model::system_state::SystemState;
 pub use engine::RuleEngine;
 pub(crate) use engine::SkippedRule;
+use rule_context::RuleContext;
 use rules::RULES;
+pub(crate) use rules::checks::Check;
+
+/// The figures that the main rules judge, with their limits, as of the newest tick.
+pub(crate) fn checks(system: &SystemState) -> Vec<Check> {
+    rules::checks::checks(&RuleContext::new(system))
+}
+
+/// Number of rules.
+pub(crate) fn rule_count() -> usize {
+    RULES.len()
+}

@@ -106,17 +106,20 @@ fn effect_name(finding: &Finding) -> String {
 
 /// `1 critical, 2 warnings`.
 pub fn summarize(engine: &RuleEngine) -> String {
+    let counted = count_severities(engine.incidents.iter().map(|incident| incident.severity));
+    if counted.is_empty() { "nothing wrong found".into() } else { counted }
+}
+
+/// `1 critical, 2 warnings`; nothing if there is none.
+pub(crate) fn count_severities(all: impl Iterator<Item = Severity> + Clone) -> String {
     let levels =
         [(Severity::Critical, "critical", ""), (Severity::Warn, "warning", "s"), (Severity::Note, "note", "s")];
-    let counted = levels.map(|(severity, name, plural)| {
-        match engine.incidents.iter().filter(|incident| incident.severity == severity).count() {
-            0 => None,
-            1 => Some(format!("1 {name}")),
-            n => Some(format!("{n} {name}{plural}")),
-        }
+    let counted = levels.map(|(severity, name, plural)| match all.clone().filter(|other| *other == severity).count() {
+        0 => None,
+        1 => Some(format!("1 {name}")),
+        n => Some(format!("{n} {name}{plural}")),
     });
-    let counted: Vec<String> = counted.into_iter().flatten().collect();
-    if counted.is_empty() { "nothing wrong found".into() } else { counted.join(", ") }
+    counted.into_iter().flatten().collect::<Vec<String>>().join(", ")
 }
 
 /// Why rules were skipped: each reason once, with its rules.

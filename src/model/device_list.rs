@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// Selection and order of the rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DeviceQuery<'a> {
-    /// Sort by this column, largest first; `None` for the tree.
+    /// Sort by this column, largest first; `None` for the tree, which begins with the disks that are stalled, then with the
+    /// saturated ones.
     pub sort: Option<DeviceColumn>,
     pub reverse: bool,
-    /// Omits devices without I/O that have none above them with I/O. The tree then begins with the disks that are stalled,
-    /// then with the saturated ones.
+    /// Omits devices without I/O that have none above them with I/O.
     pub only_active: bool,
     /// Devices that are never omitted for having no I/O.
     pub kept: &'a [DevId],
@@ -55,6 +55,9 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
     if query.only_active {
         out = active_devices(out, rates, query.kept);
     }
+    if query.sort.is_none() {
+        out = most_urgent_first(out, rates);
+    }
     if !query.filter.is_empty() {
         let needle = query.filter.to_lowercase();
         out.retain(|l| l.label.to_lowercase().contains(&needle));
@@ -72,7 +75,7 @@ pub(crate) fn list_devices(snap: &Snapshot, topo: Option<&Topology>, query: &Dev
     out
 }
 
-/// The devices with I/O, those that are kept, and those below them; disks that are stalled first, then saturated ones.
+/// The devices with I/O, those that are kept, and those below them.
 fn active_devices(mut all: Vec<ListedDevice>, rates: &[Arc<DiskRate>], kept: &[DevId]) -> Vec<ListedDevice> {
     let rate = |line: &ListedDevice| line.rate_index.map(|i| &rates[i]);
     // From the last row up, a row stays if it is active or has a row of the next depth that stays.
@@ -85,13 +88,22 @@ fn active_devices(mut all: Vec<ListedDevice>, rates: &[Arc<DiskRate>], kept: &[D
         keep.push(stays);
     }
     all.retain(|_| keep.pop() == Some(true));
-    let urgency = |line: &ListedDevice| match rate(line) {
+    all
+}
+
+/// Disks that are stalled first, then saturated ones, each with what is on it.
+fn most_urgent_first(all: Vec<ListedDevice>, rates: &[Arc<DiskRate>]) -> Vec<ListedDevice> {
+    let urgency = |line: &ListedDevice| match line.rate_index.map(|i| &rates[i]) {
         Some(rate) if rate.stalled => 0,
         Some(rate) if rate.util_pct >= SATURATED_PCT => 1,
         _ => 2,
     };
+    let urgency = |family: &&[ListedDevice]| family.iter().map(urgency).min();
     let mut families: Vec<&[ListedDevice]> = all.chunk_by(|_, next| next.depth > 0).collect();
-    families.sort_by_key(|family| family.iter().map(urgency).min());
+    if families.is_sorted_by_key(urgency) {
+        return all;
+    }
+    families.sort_by_key(urgency);
     families.concat()
 }
 
@@ -231,6 +243,22 @@ mod tests {
     fn the_tree_lists_partitions_mounts_and_new_devices_sanitized() {
         let topo = topology();
         assert_eq!(labels(&DeviceQuery::default(), Some(&topo)), ["sda", "└ sda1  /a\\x1bb (ext4)", "sdb"]);
+    }
+
+    #[test]
+    fn the_tree_begins_with_stalled_disks_then_saturated_ones() {
+        let labels = |change: fn(&mut DiskRate)| {
+            let mut snap = snapshot();
+            let Reading::Ok(rates) = &mut snap.devices else { unreachable!() };
+            change(Arc::make_mut(&mut rates[2]));
+            let topo = topology();
+            let lines = list_devices(&snap, Some(&topo), &DeviceQuery::default());
+            lines.into_iter().map(|line| line.label).collect::<Vec<_>>()
+        };
+        let tree = ["sda", "└ sda1  /a\\x1bb (ext4)", "sdb"];
+        assert_eq!(labels(|rate| rate.util_pct = 94.0), tree);
+        assert_eq!(labels(|rate| rate.util_pct = 99.0), [tree[2], tree[0], tree[1]]);
+        assert_eq!(labels(|rate| rate.stalled = true), [tree[2], tree[0], tree[1]]);
     }
 
     #[test]

@@ -69,6 +69,14 @@ pub struct FilesystemSpace {
     pub inodes_free: Option<u64>,
 }
 
+impl FilesystemSpace {
+    /// Share in use, in per cent, as df has it: blocks reserved for root are neither used nor available.
+    pub fn used_pct(&self) -> f64 {
+        let used_bytes = self.total_bytes - self.free_bytes.min(self.total_bytes);
+        used_bytes as f64 * 100.0 / (used_bytes + self.available_bytes).max(1) as f64
+    }
+}
+
 /// A device below a file system.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceChainEntry {

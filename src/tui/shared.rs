@@ -13,6 +13,7 @@ use super::widgets::{ColorDepth, SymbolSet};
 use crate::doctor::RuleEngine;
 use crate::model::history::HistoryFrame;
 use crate::model::kernel_log::LogClock;
+use crate::model::process::ProcessTable;
 use crate::model::snapshot::Snapshot;
 use crate::model::system_state::{HostInfo, SystemState};
 use crate::recording::reader::RecordingSpan;
@@ -108,6 +109,14 @@ impl Shared {
         match self.frozen_seq.and_then(|seq| self.system.history.nearest(seq)) {
             Some(frame) => &frame.snapshot,
             None => &self.system.snapshot,
+        }
+    }
+
+    /// The tasks on screen: those of the newest scan, or the busiest ones of the frozen tick, which keeps no others.
+    pub fn tasks(&self) -> &ProcessTable {
+        match self.frozen_seq.and_then(|seq| self.system.history.nearest(seq)) {
+            Some(frame) => &frame.tasks,
+            None => &self.system.processes,
         }
     }
 

@@ -1,13 +1,14 @@
 //! File systems nearly out of space or inodes.
 
 use super::prelude::*;
+use crate::model::path::FilesystemSpace;
 use crate::model::slow_facts::MountSpace;
 use crate::model::topology::MountRef;
 
 /// Used from here on is a warning ...
-const WARN_PCT: f64 = 90.0;
+pub(super) const WARN_PCT: f64 = 90.0;
 /// ... unless this much is free: 10% of a large file system is much.
-const WARN_FREE_BYTES: u64 = 50 << 30;
+pub(super) const WARN_FREE_BYTES: u64 = 50 << 30;
 /// Used from here on writes may fail any moment ...
 const CRITICAL_PCT: f64 = 98.0;
 /// ... unless this much is free.
@@ -39,11 +40,14 @@ fn space_severity(used_pct: f64, free_bytes: u64) -> Option<Severity> {
     }
 }
 
+/// The space of a file system that is large enough to be judged.
+pub(super) fn judged(mount: &MountSpace) -> Option<&FilesystemSpace> {
+    mount.space.ok().filter(|space| space.total_bytes >= MIN_TOTAL_BYTES)
+}
+
 fn space_finding(ctx: &RuleContext<'_>, mount: &MountSpace) -> Option<Finding> {
-    let space = mount.space.ok().filter(|space| space.total_bytes >= MIN_TOTAL_BYTES)?;
-    // As in df, blocks reserved for root are neither used nor available.
-    let used_bytes = space.total_bytes - space.free_bytes.min(space.total_bytes);
-    let used_pct = used_bytes as f64 * 100.0 / (used_bytes + space.available_bytes).max(1) as f64;
+    let space = judged(mount)?;
+    let used_pct = space.used_pct();
     let severity = space_severity(used_pct, space.available_bytes)?;
     let (free, total) = (format::bytes(space.available_bytes as f64), format::bytes(space.total_bytes as f64));
     let used = format::percent(used_pct);

@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 /// From here on a burst of connections or data files reaches the limit.
-const WARN_PCT: f64 = 80.0;
+pub(super) const WARN_PCT: f64 = 80.0;
 /// From here on opening fails now and then.
 const CRITICAL_PCT: f64 = 97.0;
 

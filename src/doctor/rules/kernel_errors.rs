@@ -5,7 +5,7 @@ use crate::model::kernel_log::LogEntry;
 use crate::model::topology::{BlockDevice, Topology};
 
 /// Older messages are history, shown in the Kernel view only.
-const RECENT_SECS: u64 = 600;
+pub(super) const RECENT_SECS: u64 = 600;
 /// A problem reported within this time is ongoing: error handling and retries take up to a minute.
 const ONGOING_SECS: f64 = 120.0;
 /// The device lacks an operation (WRITE_ZEROES, discard) and the kernel does without: no failure.

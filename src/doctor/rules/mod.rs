@@ -5,6 +5,7 @@ mod burst_credits;
 mod cache_device;
 mod cache_pressure;
 mod cgroup_limits;
+pub(super) mod checks;
 mod delay_accounting;
 mod device_health;
 mod directions;

@@ -5,9 +5,9 @@ use super::prelude::*;
 use crate::doctor::rule_context::StalledTask;
 use crate::model::memory_stalls::RECLAIM;
 
-const WINDOW_SECS: f64 = 5.0;
+pub(super) const WINDOW_SECS: f64 = 5.0;
 /// A stream that recycles its own cache in a control group loses less than half of this.
-const WARN_MS_PER_S: f64 = 200.0;
+pub(super) const WARN_MS_PER_S: f64 = 200.0;
 /// The task makes hardly any progress.
 const CRITICAL_MS_PER_S: f64 = 700.0;
 /// I/O that fills the cache.

@@ -11,7 +11,7 @@ use crate::model::topology::{BlockDevice, DeviceKind};
 /// Shorter is a burst, which the queue is there for.
 pub(super) const WINDOW_SECS: f64 = 5.0;
 /// Share of time with a request in flight.
-const BUSY_PCT: f64 = 90.0;
+pub(super) const BUSY_PCT: f64 = 90.0;
 /// With a shorter queue, a long await is the device's own service time.
 const MIN_QUEUE: f64 = 2.0;
 /// Databases use requests of 4 to 16 KiB.

@@ -9,7 +9,7 @@ use crate::doctor::device_users::{DeviceUsers, Requests};
 /// Up to this queue size the await is the device's own service time.
 const SHORT_QUEUE: f64 = 2.0;
 /// With fewer requests the mean await proves nothing.
-const MIN_TPS: f64 = 2.0;
+pub(super) const MIN_TPS: f64 = 2.0;
 /// For larger requests throughput counts rather than IOPS.
 const SMALL_KB: f64 = 64.0;
 /// Share of time with a request in flight.

@@ -7,7 +7,7 @@ use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::mount::is_nfs;
 
 /// Longer than a slow request: a spinning disk in error recovery answers or gives up within 7 s, others much sooner.
-const STALLED_SECS: f64 = 4.0;
+pub(super) const STALLED_SECS: f64 = 4.0;
 const MAX_NAMED_TASKS: usize = 4;
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {

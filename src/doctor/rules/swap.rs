@@ -6,9 +6,9 @@ use crate::model::memory::SwapRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
 
 /// Single pages are swapped in all the time; this long is no coincidence.
-const WINDOW_SECS: f64 = 5.0;
+pub(super) const WINDOW_SECS: f64 = 5.0;
 /// In and out together: 16 pages per second. Database guides ask for si and so of 0.
-const MIN_TRAFFIC_BYTES_PER_S: f64 = 16.0 * 4096.0;
+pub(super) const MIN_TRAFFIC_BYTES_PER_S: f64 = 16.0 * 4096.0;
 /// Intermittent traffic is searched for over this long, and needs this many bursts.
 const BURST_SECS: f64 = 9.0;
 const MIN_BURSTS: usize = 3;
@@ -31,7 +31,7 @@ const PLENTY_AVAILABLE: f64 = 0.25;
 /// A task with this share of the swap in use has most of it.
 const MAIN_SHARE: f64 = 0.5;
 
-fn traffic_bytes_per_s(tick: &Snapshot) -> Option<f64> {
+pub(super) fn traffic_bytes_per_s(tick: &Snapshot) -> Option<f64> {
     let swap = tick.swap.ok()?;
     Some(swap.in_bytes_per_s? + swap.out_bytes_per_s?)
 }

@@ -11,11 +11,11 @@ use crate::model::memory_stalls::THROTTLE;
 /// Copying one file is over sooner.
 const STORM_SECS: f64 = 5.0;
 /// Logs and metrics dirty less.
-const MIN_DIRTY_BYTES_PER_S: f64 = 1_048_576.0;
+pub(super) const MIN_DIRTY_BYTES_PER_S: f64 = 1_048_576.0;
 /// Writers notice throttling within a few sleeps of 200 ms.
-const THROTTLED_SECS: f64 = 3.0;
+pub(super) const THROTTLED_SECS: f64 = 3.0;
 /// Time that all writers together sleep; less is normal control.
-const MIN_THROTTLED_MS_PER_S: f64 = 50.0;
+pub(super) const MIN_THROTTLED_MS_PER_S: f64 = 50.0;
 /// A writer to another device than the one that pages pile up for is a victim if it sleeps so long.
 const MIN_ELSEWHERE_MS_PER_S: f64 = 200.0;
 const MAX_NAMED_TASKS: usize = 4;

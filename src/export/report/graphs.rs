@@ -112,20 +112,28 @@ pub fn build_charts(system: &SystemState, engine: &RuleEngine, seen: &WindowFind
     let mut marks: Vec<_> = current.chain(past).filter(|mark| mark.severity > Severity::Note).collect();
     marks.sort_by_key(|mark| mark.severity);
     Charts {
-        graphs: build_graphs(system),
+        graphs: build_graphs(system, &concerned_devices(engine, seen)),
         times: [times.first(), times.last()].map(|time| time_of_day(time.map(|t| t.wall_ns))),
         marks,
     }
 }
 
-/// The graphs with a value above 0.
-pub fn build_graphs(system: &SystemState) -> Vec<Graph> {
+/// The devices that incidents of the window are about, the worst first.
+fn concerned_devices(engine: &RuleEngine, seen: &WindowFindings) -> Vec<DevId> {
+    let past = seen.past_incidents(engine).map(|(incident, _)| incident);
+    let mut incidents: Vec<&Incident> = engine.incidents.iter().chain(past).collect();
+    incidents.sort_by_key(|incident| std::cmp::Reverse(incident.severity));
+    incidents.iter().flat_map(|incident| incident.findings.iter().flat_map(|f| f.devices.iter().copied())).collect()
+}
+
+/// The graphs with a value above 0; those of the `first` devices come before those of busier ones.
+pub fn build_graphs(system: &SystemState, first: &[DevId]) -> Vec<Graph> {
     let snaps: Vec<&Snapshot> = system.history.iter().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot).collect();
     let mut out: Vec<Graph> = SYSTEM_GRAPHS
         .iter()
         .map(|(name, value)| downsample((*name).into(), snaps.iter().map(|s| value(s)).collect()))
         .collect();
-    for (id, name) in busiest_devices(&snaps) {
+    for (id, name) in busiest_devices(&snaps, first) {
         for (quantity, value) in DEVICE_GRAPHS {
             let course = snaps.iter().map(|s| s.device(id).map(value)).collect();
             out.push(downsample(format!("{name} {quantity}"), course));
@@ -135,7 +143,7 @@ pub fn build_graphs(system: &SystemState) -> Vec<Graph> {
     out
 }
 
-fn busiest_devices(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
+fn busiest_devices(snaps: &[&Snapshot], first: &[DevId]) -> Vec<(DevId, String)> {
     let mut sums: HashMap<DevId, (f64, String)> = HashMap::new();
     for d in snaps.iter().filter_map(|s| s.devices.ok()).flatten() {
         let sum = sums.entry(d.id).or_insert_with(|| (0.0, crate::sanitize::sanitize(&*d.name)));
@@ -143,7 +151,8 @@ fn busiest_devices(snaps: &[&Snapshot]) -> Vec<(DevId, String)> {
         sum.0 += d.tps + d.in_flight as f64;
     }
     let mut all: Vec<_> = sums.into_iter().filter(|(_, (sum, _))| *sum > 0.0).collect();
-    all.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then(a.0.cmp(&b.0)));
+    let rank = |id: DevId| first.iter().position(|other| *other == id).unwrap_or(first.len());
+    all.sort_by(|a, b| rank(a.0).cmp(&rank(b.0)).then(b.1.0.total_cmp(&a.1.0)).then(a.0.cmp(&b.0)));
     all.into_iter().take(MAX_DEVICES).map(|(id, (_, name))| (id, name)).collect()
 }
 

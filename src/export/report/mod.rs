@@ -15,7 +15,7 @@ use crate::doctor::finding::Severity;
 use crate::doctor::incident::Incident;
 use crate::model::system_state::SystemState;
 use crate::model::timestamp::Timestamp;
-use crate::units::{format_bytes_long, format_duration, format_rfc3339_in};
+use crate::units::{format_bytes_long, format_duration, format_rfc3339_in, format_time_of_day};
 use graphs::Charts;
 use redact::Redactor;
 pub use window_findings::WindowFindings;
@@ -37,7 +37,7 @@ pub enum ReportBlock {
     Table(Table),
     /// Preformatted lines.
     Preformatted(String),
-    /// What is wrong in one sentence, and the title of each current incident.
+    /// What is wrong in one sentence, and the title of each incident.
     Verdict(Verdict),
     /// Title of a finding.
     Finding(Severity, String),
@@ -48,11 +48,12 @@ pub enum ReportBlock {
 /// What a report says first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// The highest severity; `None`: nothing was found.
+    /// The highest severity in the window; `None`: nothing was found.
     pub severity: Option<Severity>,
     /// `1 critical, 2 warnings`.
     pub summary: String,
-    /// Titles of warnings and critical incidents, each with its symbol, the worst first.
+    /// Titles of warnings and critical incidents, each with its symbol, the worst first; those that are over by the end
+    /// last.
     pub titles: Vec<String>,
 }
 
@@ -89,7 +90,7 @@ pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExt
     let zone = extra.utc_offset_secs;
     let mut out = vec![
         ReportBlock::Heading(1, "iotop-plus report".into()),
-        ReportBlock::Verdict(build_verdict(engine)),
+        ReportBlock::Verdict(build_verdict(engine, &extra.window_findings, zone)),
         ReportBlock::Table(system_table(system, zone)),
         ReportBlock::Heading(2, "Over the window".into()),
     ];
@@ -120,13 +121,47 @@ pub fn build_report(system: &SystemState, engine: &RuleEngine, extra: &ReportExt
     out
 }
 
-fn build_verdict(engine: &RuleEngine) -> Verdict {
-    let problems = engine.incidents.iter().filter(|incident| incident.severity > Severity::Note);
-    Verdict {
-        severity: engine.incidents.iter().map(|incident| incident.severity).max(),
-        summary: findings::summarize(engine),
-        titles: problems.map(|s| format!("{} {}", s.severity.symbol(), s.cause().title)).collect(),
+/// What is wrong at the end of the window, then what was over by then.
+fn build_verdict(engine: &RuleEngine, window: &WindowFindings, zone: i64) -> Verdict {
+    let is_problem = |incident: &Incident| incident.severity > Severity::Note;
+    let line =
+        |incident: &Incident, over: &str| format!("{} {}{over}", incident.severity.symbol(), incident.cause().title);
+    let current = engine.incidents.iter().filter(|incident| is_problem(incident)).map(|incident| line(incident, ""));
+    let past: Vec<_> = window.past_incidents(engine).filter(|(incident, _)| is_problem(incident)).collect();
+    let until = |(last, others): (&Timestamp, usize)| {
+        let time = format_time_of_day(last.wall_ns, zone);
+        if others == 0 { format!(" (until {time})") } else { format!(" (and {others} more like it, until {time})") }
+    };
+    let mut summary = findings::summarize(engine);
+    if !past.is_empty() {
+        let counted = findings::count_severities(past.iter().map(|(incident, _)| incident.severity));
+        summary = format!("At the end: {summary}. Over by then: {counted}");
     }
+    let all = engine.incidents.iter().chain(past.iter().map(|(incident, _)| incident));
+    Verdict {
+        severity: all.map(|incident| incident.severity).max(),
+        summary,
+        titles: current
+            .chain(one_of_each_kind(&past).into_iter().map(|(incident, last, n)| line(incident, &until((last, n)))))
+            .collect(),
+    }
+}
+
+/// Of the incidents with one rule and severity the one seen last, with how many others there are; the worst first. A task that
+/// is started again and again would fill the first lines of a report.
+fn one_of_each_kind<'a>(past: &[&'a (Incident, Timestamp)]) -> Vec<(&'a Incident, &'a Timestamp, usize)> {
+    let mut out: Vec<(&Incident, &Timestamp, usize)> = Vec::new();
+    for (incident, last) in past {
+        let is_same =
+            |other: &Incident| (other.cause().rule, other.severity) == (incident.cause().rule, incident.severity);
+        match out.iter_mut().find(|(other, ..)| is_same(other)) {
+            Some(kind) if last.wall_ns >= kind.1.wall_ns => *kind = (incident, last, kind.2 + 1),
+            Some(kind) => kind.2 += 1,
+            None => out.push((incident, last, 0)),
+        }
+    }
+    out.sort_by_key(|(incident, ..)| std::cmp::Reverse(incident.severity));
+    out
 }
 
 /// Host, time and window. The host name has a cell of its own, so that even a short one is redacted.

@@ -40,7 +40,7 @@ pub struct HungTask {
 const MIN_PROGRESS_INTERVAL_NS: u64 = 2_000_000_000;
 
 /// Time in D state (ns) from which on a task is hung.
-const LIMIT_NS: u64 = 5_000_000_000;
+pub(crate) const LIMIT_NS: u64 = 5_000_000_000;
 
 /// Tracks tasks in D state from scan to scan.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ impl ProcessTable {
     /// A table of these rows, in this order.
     pub(crate) fn copy_rows(&self, rows: &[u32]) -> Self {
         let mut out = Self::new();
-        out.rows_are_threads = self.rows_are_threads;
+        (out.rows_are_threads, out.time) = (self.rows_are_threads, self.time);
         out.stall_percentages = self.stall_percentages.clone();
         out.io_attribution.current = self.io_attribution.current.clone();
         out.container_names = self.container_names.clone();

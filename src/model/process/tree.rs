@@ -170,6 +170,13 @@ impl ProcessTree {
         }
     }
 
+    /// The row of a process. The index of the table is not asked: a copy has none.
+    fn process_row(&self, key: &TaskKey) -> Option<u32> {
+        let wanted = (key.pid, key.starttime);
+        let at = self.processes.partition_point(|process| (process.0, process.1) < wanted);
+        self.processes.get(at).filter(|process| (process.0, process.1) == wanted).map(|process| process.2)
+    }
+
     fn child_range(&self, row: u32) -> std::ops::Range<usize> {
         let node = &self.nodes[row as usize];
         let first = node.first_child as usize;
@@ -185,7 +192,7 @@ impl ProcessTree {
     fn fold(&mut self, table: &ProcessTable, folded: &[TaskKey], sums: &mut FoldedSums) {
         let mut pending = Vec::new();
         for key in folded {
-            let Some(head) = table.index.get(key).copied() else { continue };
+            let Some(head) = self.process_row(key) else { continue };
             self.nodes[head as usize].is_folded = true;
             // Its threads may be folded, too.
             sums.clear(key.pid);

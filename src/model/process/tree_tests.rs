@@ -66,6 +66,18 @@ fn rows_above_a_match_stay_and_are_marked() {
 }
 
 #[test]
+fn a_copy_of_some_rows_has_a_tree_that_folds() {
+    let table = family();
+    let rows: Vec<u32> = (0..table.len() as u32).filter(|at| table.row(*at).pid() != 2).collect();
+    let copy = table.copy_rows(&rows);
+    let by_write = |folded_subtrees| {
+        lines(&copy, &query(ProcessColumn::Write, ProcessFilter { folded_subtrees, ..ProcessFilter::default() }))
+    };
+    assert_eq!(by_write(vec![]), ["1", "├─10", "│ └─100", "└─11", "20"], "20 has no parent here");
+    assert_eq!(by_write(vec![key(1)]), ["[+3] 1", "20"]);
+}
+
+#[test]
 fn a_folded_process_has_the_sums_of_all_below_it() {
     let table = family();
     let filter = ProcessFilter { folded_subtrees: vec![key(1), key(99)], ..ProcessFilter::default() };

@@ -13,6 +13,9 @@ pub const MIN_SIZE: (u16, u16) = (40, 12);
 /// Columns and rows of the body from which on the Overview has graphs of the selected device.
 const GRAPHS_SIZE: (u16, u16) = (140, 40);
 
+/// Rows of a large Overview for the file systems: a blank one, the headings, two of them.
+const FILE_SYSTEM_ROWS: u16 = 4;
+
 /// Rows from which on a replay has its timeline.
 const TIMELINE_HEIGHT: u16 = 20;
 
@@ -99,20 +102,22 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
     let rest = area_below(body, strip);
     let h = rest.height;
     let is_wide = body.width >= 110 && body.height >= 18;
+    let has_graphs = is_wide && body.width >= GRAPHS_SIZE.0 && body.height >= GRAPHS_SIZE.1;
     let kernel = match h {
+        // The graphs show more than old lines of the log.
+        _ if has_graphs => (h / 5).clamp(6, 12),
         _ if is_wide => (h / 4).clamp(4, 12),
         20.. => (h / 5).clamp(4, 12),
         _ => 0,
     };
     let top = match h {
+        // Below the devices how full the file systems are.
+        _ if has_graphs => (devices + 3 + FILE_SYSTEM_ROWS).clamp(10, 12.max(h / 3)),
         _ if is_wide => (devices + 3).clamp(7, 11.max(h / 3)),
         12.. => (devices + 3).clamp(4, (h / 3).max(5)),
         _ => 0,
     };
-    let graphs = match is_wide && body.width >= GRAPHS_SIZE.0 && body.height >= GRAPHS_SIZE.1 {
-        true => (h / 4).clamp(8, 16),
-        false => 0,
-    };
+    let graphs = if has_graphs { (h * 3 / 10).clamp(8, 18) } else { 0 };
     let writeback = if !is_wide && h >= 15 { 4 } else { 0 };
     let at = |y, height| Rect { y: rest.y + y, height, ..rest };
     let left = if is_wide { rest.width * 3 / 5 + 4 } else { rest.width };

@@ -3,6 +3,7 @@
 use super::border::draw_border;
 use super::text::{clear_area, draw_clipped, draw_text};
 use super::theme::Theme;
+use super::title_note::title_note_room;
 pub(crate) use crate::sanitize::wrap;
 use crate::tui::widgets::cell_buffer::CellBuffer;
 use ratatui::layout::{Margin, Rect};
@@ -31,9 +32,9 @@ pub(crate) fn draw_title(buf: &mut CellBuffer, area: Rect, title: &str, note: &s
         x += draw_text(buf, x, area.y, title, room - 1, theme.title);
         draw_text(buf, x, area.y, " ", 1, theme.title);
         let cells = unicode_width::UnicodeWidthStr::width(note) as u16;
-        let free = (area.right() - 2).saturating_sub(x + 1);
-        if !note.is_empty() && free > 8 {
-            let shown = cells.min(free - 2);
+        let free = title_note_room(area.width, usize::from(x - area.x - 2));
+        if !note.is_empty() && free > 6 {
+            let shown = cells.min(free);
             let at = area.right() - 3 - shown;
             draw_text(buf, at, area.y, " ", 1, theme.dim);
             draw_text(buf, at + 1, area.y, note, shown, theme.dim);
@@ -131,6 +132,11 @@ pub(crate) fn draw_wrapped(buf: &mut CellBuffer, area: Rect, text: &str, style: 
 /// Draws why there is no data, wrapped.
 pub(crate) fn draw_reason(buf: &mut CellBuffer, area: Rect, text: &str, style: Style) {
     draw_wrapped(buf, area, &format!("- {text}"), style);
+}
+
+/// The rows that [`draw_reason`] takes in so many cells.
+pub(crate) fn reason_rows(text: &str, width: u16) -> u16 {
+    wrap(&format!("- {text}"), width.into()).len() as u16
 }
 
 /// The first `rows` rows of an area, and the rest.

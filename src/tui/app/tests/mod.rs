@@ -6,6 +6,7 @@ mod findings;
 #[path = "../../../../tests/fixture/mod.rs"]
 pub mod fixture;
 mod footer;
+mod frozen;
 mod groups;
 mod hints;
 mod mouse;
@@ -22,7 +23,7 @@ use crate::tui::app::{App, layout, update};
 use crate::tui::keymap::BINDINGS;
 use crate::tui::view::{Effect, Event, Overlay, PaneId};
 use crossterm::event::{KeyEvent, KeyEventKind, KeyModifiers};
-use fixture::{app, empty, press, send_processes};
+use fixture::{app, empty, press};
 pub use mouse::click;
 use ratatui::buffer::Buffer;
 use std::collections::HashSet;
@@ -200,7 +201,7 @@ fn keys_produce_the_effects_listed() {
 fn keys_change_sorting_filtering_and_settings() {
     type Selector = fn(&App) -> String;
     let sorted: Selector = |a| a.views.processes.sort_column.spec().value.name.into();
-    let tasks: Selector = |a| a.views.processes.matching_task_count(&a.shared).to_string();
+    let tasks: Selector = |a| a.views.processes.window.matching.to_string();
     let lines: Selector = |a| a.views.devices.device_lines(&a.shared).len().to_string();
     let selected: Selector =
         |a| a.views.processes.selected_task(&a.shared).map_or("-".into(), |r| r.comm().to_string());
@@ -328,32 +329,6 @@ fn history_can_be_stepped_through_and_left() {
     let mut fresh = empty(SIZE);
     press(&mut fresh, " ,.");
     assert_eq!(fresh.shared.frozen_seq, None, "nothing to hold yet");
-}
-
-#[test]
-fn tasks_may_exit_while_the_view_is_frozen() {
-    let mut app = app(SIZE);
-    press(&mut app, "3 ");
-    let held = app.views.processes.selected_task(&app.shared).unwrap().comm().to_string();
-    let mut sample = app.shared.system.last_sample.clone().unwrap();
-    sample.seq += 1;
-    sample.time.boot_ns += 1_000_000_000;
-    update(&mut app, Event::Observed(Observation::Sample(Box::new(sample))));
-    // The new table is much smaller.
-    press(&mut app, "p");
-    send_processes(&mut app, false);
-    press(&mut app, "<down><up>");
-    assert_eq!(
-        app.views.processes.selected_task(&app.shared).unwrap().comm(),
-        held,
-        "what is selected is what is shown"
-    );
-    draw_screen(&app);
-    press(&mut app, "<esc><down>");
-    assert!(
-        app.views.processes.matching_task_count(&app.shared) < 10
-            && app.views.processes.selected_task(&app.shared).is_some()
-    );
 }
 
 #[test]

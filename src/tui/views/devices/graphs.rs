@@ -21,7 +21,7 @@ pub(super) struct GraphQuantity {
     pub scale_max: Option<f64>,
 }
 
-const fn quantity(name: &'static str, unit: &'static str, value: fn(&DiskRate) -> f64) -> GraphQuantity {
+pub(super) const fn quantity(name: &'static str, unit: &'static str, value: fn(&DiskRate) -> f64) -> GraphQuantity {
     GraphQuantity { name, value, unit, scale_max: None }
 }
 
@@ -52,7 +52,8 @@ pub(super) fn draw_graph_pair(cx: &Context, area: Rect, buf: &mut CellBuffer, id
     }
 }
 
-fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &GraphQuantity, style: Style) {
+/// Draws the recent past of one quantity of a device, with its axes.
+pub(super) fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &GraphQuantity, style: Style) {
     if area.height < 2 || area.width < 20 {
         return;
     }

@@ -1,6 +1,7 @@
 //! The list: iostat's columns for disks, partitions and the devices stacked on them, as a tree.
 
 use super::DevicesView;
+use super::file_systems::draw_file_systems;
 use super::latency::device_history;
 use crate::doctor::finding::Severity;
 use crate::export;
@@ -13,8 +14,8 @@ use crate::model::topology::BlockDevice;
 use crate::tui::column_priority::of_device_column;
 use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Levels, Rect, Style, Theme, draw_column, draw_columns, draw_reason, draw_text, draw_text_right,
-    path_end, split_rows, table, title_with_filter,
+    CellBuffer, Levels, Rect, Style, Theme, area_below, draw_column, draw_columns, draw_reason, draw_text,
+    draw_text_right, path_end, split_rows, table, title_with_filter,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,6 +24,8 @@ use unicode_width::UnicodeWidthStr;
 /// Cells of a sparkline, at least and at most.
 const MIN_SPARKLINE_WIDTH: u16 = 6;
 const MAX_SPARKLINE_WIDTH: u16 = 30;
+/// Cells that a name and the end of its mount point keep at the least beside a sparkline.
+const MIN_LABEL_WIDTH: u16 = 18;
 /// Cells of the end of a mount point, at the least.
 const MIN_PATH_WIDTH: usize = 6;
 
@@ -108,7 +111,6 @@ impl DevicesView {
         if inner.height == 0 {
             return;
         }
-        let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
         let lines = self.device_lines(shared);
         let (set, fitted) = self.fitted_columns(shared, inner.width);
         let sorted = self
@@ -117,39 +119,52 @@ impl DevicesView {
             .map(|i| (i, set[i].ascending == self.columns.reverse));
         table::draw_header(buf, inner, set, &fitted, sorted, theme);
         let body = Rect { y: inner.y + 1, height: inner.height - 1, ..inner };
-        let none = DiskRate::default();
-        let mut scratch = String::new();
-        let folded = self.folded.map(|(_, idle)| idle).filter(|idle| *idle > 0);
-        let rows = Rect { height: body.height - u16::from(folded.is_some()).min(body.height), ..body };
-        let sparkline = self.sparkline_column(&lines, rows, &fitted);
-        if sparkline.width > 0 {
-            draw_text_right(buf, sparkline.x, inner.y, "util", sparkline.width, theme.dim);
+        let idle = self.folded.map(|(_, idle)| idle).filter(|idle| *idle > 0);
+        let rows = Rect { height: body.height - u16::from(idle.is_some()).min(body.height), ..body };
+        self.draw_devices(cx, rows, buf, &lines);
+        let used = (lines.len() as u16).min(rows.height);
+        if let Some(idle) = idle.filter(|_| body.height > 0) {
+            let key = shared.keymap.key_of(Action::ToggleActiveOnly);
+            draw_text(buf, body.x, body.y + used, &format!("{idle} idle ({key} shows all)"), body.width, theme.dim);
+        } else if lines.is_empty() {
+            let has_devices = shared.snapshot().devices.ok().is_some_and(|rates| !rates.is_empty());
+            let text = shared.no_match_text("device");
+            let text = if has_devices { &text } else { "no block device has done any I/O" };
+            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
+        if self.filter.is_empty() {
+            let used = used + u16::from(idle.is_some() || lines.is_empty());
+            draw_file_systems(shared, area_below(body, used), buf, theme);
+        }
+    }
+
+    /// Draws a row for each device on screen, below the row of headings.
+    fn draw_devices(&self, cx: &Context, rows: Rect, buf: &mut CellBuffer, lines: &[ListedDevice]) {
+        let (shared, theme) = (cx.shared, &cx.theme);
+        let rates = shared.snapshot().devices.ok().map(Vec::as_slice).unwrap_or_default();
+        let (set, fitted) = self.fitted_columns(shared, rows.width);
         let name_width = fitted.columns.first().map_or(0, |(_, _, width)| *width);
-        for (line, y, selected) in self.scroll.visible(&lines, rows) {
-            let label = fit_label(&line.label, name_width);
-            let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label: &label };
+        let shown: Vec<_> = self.scroll.visible(lines, rows).collect();
+        let labels: Vec<_> = shown.iter().map(|(line, ..)| fit_label(&line.label, label_room(name_width))).collect();
+        let sparkline = sparkline_column(&labels, rows, &fitted);
+        if sparkline.width > 0 {
+            draw_text_right(buf, sparkline.x, rows.y - 1, "util", sparkline.width, theme.dim);
+        }
+        let (none, mut scratch) = (DiskRate::default(), String::new());
+        for ((line, y, selected), label) in shown.into_iter().zip(&labels) {
+            let row = DeviceRow { rate: line.rate_index.map_or(&none, |i| &rates[i]), label };
             if line.rate_index.is_none() {
-                draw_text(buf, body.x, y, &line.label, body.width, theme.dim);
+                draw_text(buf, rows.x, y, &line.label, rows.width, theme.dim);
             } else {
                 let value = |c: &DeviceColumnSpec| (c.value)(&row);
                 let style = |c: &DeviceColumnSpec, v: &CellValue<'_>| cell_style(&row, c, v, theme);
-                table::draw_row(buf, body, y, set, &fitted, value, style, &mut scratch);
+                table::draw_row(buf, rows, y, set, &fitted, value, style, &mut scratch);
                 draw_sparkline(shared, Rect { y, ..sparkline }, buf, line.id, theme);
-                draw_stalled_label(buf, body, y, row.rate, theme);
+                draw_stalled_label(buf, rows, y, row.rate, theme);
             }
             if selected && cx.is_focused(PaneId::Devices) {
-                table::highlight_row(buf, body, y, theme);
+                table::highlight_row(buf, rows, y, theme);
             }
-        }
-        if let Some(idle) = folded.filter(|_| body.height > 0) {
-            let y = body.y + (lines.len() as u16).min(rows.height);
-            let key = shared.keymap.key_of(Action::ToggleActiveOnly);
-            draw_text(buf, body.x, y, &format!("{idle} idle ({key} shows all)"), body.width, theme.dim);
-        } else if lines.is_empty() {
-            let text = shared.no_match_text("device");
-            let text = if rates.is_empty() { "no block device has done any I/O" } else { &text };
-            draw_text(buf, body.x, body.y, text, body.width, theme.dim);
         }
     }
 
@@ -160,16 +175,6 @@ impl DevicesView {
         let is_shown = fitted.columns.iter().any(|(i, ..)| set[*i].id == id);
         let spec = self.column_set(u16::MAX).iter().find(|c| c.id == id).filter(|_| !is_shown);
         spec.map_or(String::new(), |spec| format!(" · by {}", spec.header))
-    }
-
-    /// Where the sparklines are: at the right of the names, as wide as the longest name on screen leaves room for.
-    fn sparkline_column(&self, lines: &[ListedDevice], body: Rect, fitted: &table::FittedColumns) -> Rect {
-        let Some((0, x, name_width)) = fitted.columns.first().copied() else { return Rect::default() };
-        let labels = self.scroll.visible(lines, body).map(|(line, ..)| UnicodeWidthStr::width(&*line.label));
-        let longest = labels.max().unwrap_or(0).min(usize::from(u16::MAX)) as u16;
-        let room = name_width.saturating_sub(longest + 2).min(MAX_SPARKLINE_WIDTH);
-        let width = if room < MIN_SPARKLINE_WIDTH { 0 } else { room };
-        Rect { x: body.x + x + name_width - width, y: 0, width, height: 1 }
     }
 
     /// Number of rows, without building them: the layout asks several times a frame.
@@ -217,6 +222,21 @@ fn is_empty_column(shared: &Shared, column: &DeviceColumnSpec) -> bool {
         column.width > 0 && shown.all(|rate| !(column.value)(&DeviceRow { rate, label: "" }).is_positive())
     };
     rates(shared.snapshot()) && shared.history_to_shown().rev().take(TICKS).all(|frame| rates(&frame.snapshot))
+}
+
+/// Cells of a label in a column of names: beside a sparkline, where enough of it is left.
+fn label_room(name_width: u16) -> u16 {
+    let beside_sparkline = name_width.saturating_sub(MIN_SPARKLINE_WIDTH + 2);
+    if beside_sparkline >= MIN_LABEL_WIDTH { beside_sparkline } else { name_width }
+}
+
+/// Where the sparklines are: at the right of the names, as wide as the longest label on screen leaves room for.
+fn sparkline_column(labels: &[Cow<'_, str>], body: Rect, fitted: &table::FittedColumns) -> Rect {
+    let Some((0, x, name_width)) = fitted.columns.first().copied() else { return Rect::default() };
+    let longest = labels.iter().map(|label| UnicodeWidthStr::width(&**label)).max().unwrap_or(0);
+    let room = name_width.saturating_sub(longest.min(usize::from(u16::MAX)) as u16 + 2).min(MAX_SPARKLINE_WIDTH);
+    let width = if room < MIN_SPARKLINE_WIDTH { 0 } else { room };
+    Rect { x: body.x + x + name_width - width, y: 0, width, height: 1 }
 }
 
 /// A label in so many cells: a mount point keeps its end, which tells it from others, and loses the type of its file system.

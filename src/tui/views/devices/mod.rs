@@ -1,11 +1,14 @@
 //! The Devices view: a table as iostat prints it, graphs of the selected device, and a page for each device.
 
 mod detail;
+mod file_systems;
+mod flushes;
 mod graphs;
 mod latency;
 mod list;
 mod request_sizes;
 
+pub(super) use self::flushes::draw_flushes;
 use super::detail::scroll_positions;
 use crate::export::table::Table;
 use crate::model::columns::device::{COLUMNS, DeviceColumn, DeviceColumnSet, DeviceColumnSpec};

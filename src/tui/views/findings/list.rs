@@ -1,5 +1,6 @@
 //! The list of incidents, the worst first; the worst in a few rows at the top of the Overview.
 
+use super::checks::judged_text;
 use super::{FindingsView, involved};
 use crate::doctor::finding::Severity;
 use crate::export::findings::{build_table as paper, incident_line, skipped_rule_notes, summarize};
@@ -10,7 +11,7 @@ use crate::tui::widgets::{
 };
 use crate::units::format_rfc3339;
 
-/// From this width on the page is beside the list instead of below it.
+/// From this width on the page is beside a long list instead of below it.
 const SIDE_BY_SIDE_WIDTH: u16 = 170;
 /// Most incidents in the strip at the top of the Overview; the Findings tab has all.
 const MAX_INCIDENTS: usize = 4;
@@ -27,8 +28,11 @@ pub(super) fn severity_style(theme: &Theme, severity: Severity) -> Style {
     }
 }
 
-fn no_incident_text(shared: &Shared) -> &'static str {
-    if shared.findings.seq == 0 { "nothing was looked at yet" } else { "nothing wrong found" }
+fn no_incident_text(shared: &Shared) -> String {
+    match shared.findings.seq {
+        0 => "nothing was looked at yet".into(),
+        _ => format!("nothing wrong found, {}", judged_text(shared)),
+    }
 }
 
 /// Draws the incidents from the `first` on, one a row, and highlights the selected one.
@@ -47,7 +51,8 @@ pub(super) fn draw_incidents(cx: &Context, area: Rect, buf: &mut CellBuffer, fir
 impl FindingsView {
     pub(super) fn list_layout(body: Rect, stories: usize) -> Vec<(PaneId, Rect)> {
         let wanted = stories.min(100) as u16 + 2;
-        let [list, page] = match body.width >= SIDE_BY_SIDE_WIDTH {
+        let is_long = wanted > body.height / 2;
+        let [list, page] = match body.width >= SIDE_BY_SIDE_WIDTH && is_long {
             true => split_columns(body, body.width * 2 / 5),
             false => split_rows(body, wanted.clamp(4, (body.height / 3).max(4))),
         };
@@ -66,7 +71,7 @@ impl FindingsView {
         let shared = cx.shared;
         let inner = cx.draw_frame(buf, PaneId::Findings, area, "Findings", &summarize(&shared.findings));
         if shared.findings.incidents.is_empty() {
-            draw_text(buf, inner.x, inner.y, no_incident_text(shared), inner.width, cx.theme.dim);
+            draw_text(buf, inner.x, inner.y, &no_incident_text(shared), inner.width, cx.theme.dim);
             return;
         }
         let mut scroll = self.scroll;
@@ -99,7 +104,7 @@ impl FindingsView {
         let note = format!("{summary}{} all", shared.keymap.key_of(Action::ShowView(ViewId::Findings)));
         let inner = cx.draw_frame(buf, PaneId::FindingsSummary, area, "What is wrong", &note);
         if is_empty {
-            draw_text(buf, inner.x, inner.y, no_incident_text(shared), inner.width, cx.theme.dim);
+            draw_text(buf, inner.x, inner.y, &no_incident_text(shared), inner.width, cx.theme.dim);
             return;
         }
         let Some(line) = involved::line(cx.shared, inner.width.saturating_sub(2)).filter(|_| inner.height > 1) else {

@@ -1,5 +1,6 @@
 //! The Findings view: incidents, the worst first, and the page of the selected one.
 
+mod checks;
 mod involved;
 mod list;
 pub(in crate::tui) mod page;

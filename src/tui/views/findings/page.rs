@@ -2,6 +2,7 @@
 //! one of them is selected, and Enter goes there.
 
 use super::FindingsView;
+use super::checks::{check_lines, judged_text};
 use super::list::{severity_style, skipped_rule_lines};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
@@ -11,6 +12,8 @@ use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::{CellBuffer, Rect, draw_text, patch_style, wrap};
 
 const LABEL_WIDTH: u16 = 9;
+/// Rows that must be free for the figures that rules judge: fewer never hold them.
+const MIN_CHECK_ROWS: usize = 10;
 
 struct PageLine {
     label: &'static str,
@@ -31,27 +34,34 @@ impl FindingsView {
         self.paragraphs(shared).into_iter().filter_map(|p| p.nav_target).collect()
     }
 
-    fn page_lines(&self, shared: &Shared, width: u16) -> Vec<PageLine> {
+    /// The lines of the page in so many cells and rows. Below an incident what else was judged follows only where it fits.
+    fn page_lines(&self, shared: &Shared, (width, height): (u16, u16)) -> Vec<PageLine> {
         let plain = |label, text, kind| PageLine { label, text, kind, target_index: None };
-        let Some(story) = self.selected_incident(shared) else {
-            let heading = plain("", "Not judged:".into(), ParagraphKind::Detail);
-            let rest = skipped_rule_lines(shared, width).into_iter();
-            let rest = rest.map(|text| plain("", text, ParagraphKind::Secondary));
-            let is_complete = shared.findings.skipped_rules.is_empty();
-            return std::iter::once(heading).chain(rest).filter(|_| !is_complete).collect();
-        };
+        let secondary = |text| plain("", text, ParagraphKind::Secondary);
+        if self.selected_incident(shared).is_none() {
+            return no_incident_lines(shared, width);
+        }
         let mut out = Vec::new();
         let mut targets = 0..;
-        for part in incident_paragraphs(story, shared.system.now(), shared.utc_offset_secs) {
+        for part in self.paragraphs(shared) {
             let target_index = part.nav_target.as_ref().and_then(|_| targets.next());
             push_paragraph(&part, target_index, width, &mut out);
         }
         let gaps = skipped_rule_lines(shared, width.saturating_sub(LABEL_WIDTH));
         if !gaps.is_empty() {
-            out.push(plain("", String::new(), ParagraphKind::Secondary));
+            out.push(secondary(String::new()));
         }
         for (text, label) in gaps.iter().zip(std::iter::once("skipped").chain(std::iter::repeat(""))) {
             out.push(plain(label, indent(text), ParagraphKind::Secondary));
+        }
+        let free = usize::from(height).saturating_sub(out.len() + 1);
+        let judged =
+            if free < MIN_CHECK_ROWS { Vec::new() } else { check_lines(shared, width - LABEL_WIDTH.min(width)) };
+        if !judged.is_empty() && judged.len() <= free {
+            out.push(secondary(String::new()));
+            for (text, label) in judged.iter().zip(std::iter::once("judged").chain(std::iter::repeat(""))) {
+                out.push(plain(label, indent(text), ParagraphKind::Secondary));
+            }
         }
         out
     }
@@ -67,7 +77,7 @@ impl FindingsView {
         let title = self.selected_incident(cx.shared).map_or("Finding", |s| s.cause().rule);
         let note = format!("{} goes there", cx.shared.key(Action::Open));
         let inner = cx.draw_frame(buf, PaneId::IncidentPage, area, title, &note);
-        let all = self.page_lines(cx.shared, inner.width);
+        let all = self.page_lines(cx.shared, (inner.width, inner.height));
         let height = usize::from(inner.height);
         let selected = self.selected_target;
         let skip = scroll_offset(&all, selected, height, focused);
@@ -91,7 +101,7 @@ impl FindingsView {
     /// The navigation target at row `y` of the page.
     pub fn target_at(&self, cx: &Context, y: u16) -> Option<usize> {
         let inner = cx.inner_area(PaneId::IncidentPage);
-        let all = self.page_lines(cx.shared, inner.width);
+        let all = self.page_lines(cx.shared, (inner.width, inner.height));
         let skip = scroll_offset(&all, self.selected_target, inner.height.into(), cx.focused == PaneId::IncidentPage);
         all.get(skip + usize::from(y))?.target_index
     }
@@ -104,6 +114,22 @@ impl FindingsView {
         sheet.rows.extend(self.paragraphs(shared).into_iter().map(|p| vec![p.label.to_owned(), p.text]));
         sheet
     }
+}
+
+/// What the rules look at, and which of them could not look.
+fn no_incident_lines(shared: &Shared, width: u16) -> Vec<PageLine> {
+    let plain = |text, kind| PageLine { label: "", text, kind, target_index: None };
+    if shared.findings.seq == 0 {
+        return Vec::new();
+    }
+    let mut out = vec![plain(judged_text(shared) + ", among others by these figures:", ParagraphKind::Detail)];
+    out.extend(check_lines(shared, width).into_iter().map(|text| plain(text, ParagraphKind::Secondary)));
+    let gaps = skipped_rule_lines(shared, width);
+    if !gaps.is_empty() {
+        out.extend([String::new(), "Not judged:".into()].map(|text| plain(text, ParagraphKind::Detail)));
+    }
+    out.extend(gaps.into_iter().map(|text| plain(text, ParagraphKind::Secondary)));
+    out
 }
 
 fn indent(text: &str) -> String {

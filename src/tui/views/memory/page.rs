@@ -21,11 +21,15 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let right = Rect { x: inner.x + left + 1, width: inner.width.saturating_sub(left + 1), ..inner };
     if wide {
         let third = right.height / 3;
+        // Without swap there is nothing to draw of it: the graph of dirty pages has its room.
+        let swap = if has_swap(shared.snapshot()) { third } else { 0 };
+        let unwritten = 2 * third - swap - if swap == 0 { third / 2 } else { 0 };
         let part = |i: u16, n: u16| Rect { y: right.y + i, height: n, ..right };
         draw_thresholds(cx, part(0, 2.min(right.height)), buf);
-        draw_unwritten_graph(cx, part(2, third.saturating_sub(1)), buf);
-        draw_swap_graphs(cx, part(third + 2, third.saturating_sub(1)), buf);
-        draw_tasks(cx, part(2 * third + 2, right.height.saturating_sub(2 * third + 2)), buf);
+        draw_unwritten_graph(cx, part(2, unwritten.saturating_sub(1)), buf);
+        draw_swap_graphs(cx, part(unwritten + 2, swap.saturating_sub(1)), buf);
+        let above = unwritten + swap + 2;
+        draw_tasks(cx, part(above, right.height.saturating_sub(above)), buf);
     } else if right.width >= 24 {
         let past = (right.height / 3).min(8);
         let above = Rect { height: right.height - past, ..right };
@@ -34,6 +38,11 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     } else if used < inner.height {
         draw_tasks(cx, area_below(inner, used), buf);
     }
+}
+
+/// Whether the machine has swap; yes if that is not known.
+fn has_swap(snapshot: &Snapshot) -> bool {
+    snapshot.swap.ok().and_then(|swap| swap.total_bytes) != Some(0)
 }
 
 fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
@@ -58,11 +67,17 @@ fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: R
 /// Width of the name of a stalled process where there is room, and of the figures beside it.
 const STALL_NAME_WIDTH: u16 = 22;
 const STALL_FIGURES_WIDTH: u16 = 23;
+/// Width of the figures without the longest stalls, which have no room in a narrow area.
+const NARROW_FIGURES_WIDTH: u16 = 13;
+/// With less room for the name the area is narrow.
+const MIN_STALL_NAME_WIDTH: u16 = 14;
 
 /// Draws the processes stalled by memory, the longest first, as far as there is room. Returns the rows used.
 fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
     let (shared, theme) = (cx.shared, &cx.theme);
-    let (mut y, width) = (area.y, area.width.saturating_sub(STALL_FIGURES_WIDTH + 1).min(STALL_NAME_WIDTH));
+    let is_narrow = area.width < STALL_FIGURES_WIDTH + 1 + MIN_STALL_NAME_WIDTH;
+    let figures_width = if is_narrow { NARROW_FIGURES_WIDTH } else { STALL_FIGURES_WIDTH };
+    let (mut y, width) = (area.y, area.width.saturating_sub(figures_width + 1).min(STALL_NAME_WIDTH));
     let mut line = |name: &str, figures: &str, style| {
         if y < area.bottom() {
             draw_text(buf, area.x, y, name, if figures.is_empty() { area.width } else { width }, style);
@@ -70,12 +85,11 @@ fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
             y += 1;
         }
     };
-    let figures = |[a, b, c, d]: [&str; 4]| format!("{a:>5} {b:>4} {c:>7} {d:>4}");
-    line(
-        if width < 13 { "Stall, ms/s" } else { "Stalled, ms/s" },
-        &figures(["dirty", "max", "reclaim", "max"]),
-        theme.header,
-    );
+    let figures = |[a, b, c, d]: [&str; 4]| match is_narrow {
+        true => format!("{a:>5} {c:>7}"),
+        false => format!("{a:>5} {b:>4} {c:>7} {d:>4}"),
+    };
+    line("Stalled, ms/s", &figures(["dirty", "max", "reclaim", "max"]), theme.header);
     let snap = shared.snapshot();
     let Some(stalls) = snap.memory_stalls.ok() else {
         let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
@@ -91,7 +105,7 @@ fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
         let [t, r] = task.rates;
         let device = task.device().and_then(|id| shared.system.topology.ok()?.get(id)).map(|d| d.display_name());
         let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.as_str().into()));
-        let on = on.filter(|_| t.count > 0).map_or(String::new(), |on| format!(" on {on}"));
+        let on = on.filter(|_| t.count > 0 && !is_narrow).map_or(String::new(), |on| format!(" on {on}"));
         let cells = [
             cell(THROTTLE, task, t.ms_per_s),
             cell(THROTTLE, task, t.max_ms),

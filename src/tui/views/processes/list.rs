@@ -13,8 +13,8 @@ use crate::tui::column_priority::of_process_column;
 use crate::tui::view::{Action, Context, PaneId, Shared};
 use crate::tui::widgets::table::Priority;
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_columns, draw_reason, draw_text, draw_text_right, table,
-    title_with_filter,
+    CellBuffer, NotePart, Rect, Style, Theme, area_below, draw_columns, draw_reason, draw_text, draw_text_right,
+    fit_parts, join_parts, table, text_width, title_note_room, title_with_filter,
 };
 use crate::units::format_bytes;
 
@@ -70,7 +70,7 @@ impl ProcessesView {
     }
 
     fn is_empty_now(&self, shared: &Shared, column: &ProcessColumnSpec) -> bool {
-        let tasks = &shared.system.processes;
+        let tasks = shared.tasks();
         let mut rows = self.window.rows.iter().map(|row| tasks.row(*row));
         let may_be_empty = column.align == Align::Right || matches!(column.id, Col::Device | Col::Cgroup | Col::Waits);
         let is_missing = |row: ProcessRow<'_>| match column.id {
@@ -91,8 +91,8 @@ impl ProcessesView {
         self.empty_columns.count(seq, &empty);
     }
 
-    /// ` · no DEV, P99ms: no requests`: columns that are not shown because no row has a value.
-    fn empty_columns_note(&self, shared: &Shared, width: u16) -> String {
+    /// The headings of columns that are not shown because no row has a value, with the reason.
+    fn empty_columns(&self, shared: &Shared, width: u16) -> Vec<(Vec<&'static str>, &'static str)> {
         let is_elsewhere = |id: Col| match id {
             Col::IoDelay | Col::SwapinDelay => true,
             Col::Waits => self.has_sections(),
@@ -107,11 +107,24 @@ impl ProcessesView {
                 _ => others.push(column.header),
             }
         }
-        let note = |headers: &[&str], why: &str| match headers {
-            [] => String::new(),
-            headers => format!(" · no {}: {why}", headers.join(", ")),
-        };
-        note(&of_requests, "no requests") + &note(&waits, "no task waits") + &note(&others, "unknown for these tasks")
+        let mut out = vec![(of_requests, "no requests"), (waits, "no task waits"), (others, "unknown for these tasks")];
+        out.retain(|(headers, _)| !headers.is_empty());
+        out
+    }
+
+    /// What says which columns are not shown and why, from the longest form to the shortest.
+    fn missing_columns_notes(&self, shared: &Shared, width: u16) -> [Vec<NotePart>; 3] {
+        let empty = self.empty_columns(shared, width);
+        let no_delays = delays_unavailable(&shared.system.processes);
+        let with_reasons =
+            || empty.iter().map(|(headers, why)| NotePart::of(format!("no {}: {why}", headers.join(", "))));
+        let explains = format!("({} says why)", shared.key(Action::Explain));
+        let short = no_delays.map(|_| NotePart::of(format!("no IO% {explains}")));
+        let long = no_delays.map(|why| NotePart::of(format!("no IO%: {why}")));
+        let all = empty.iter().flat_map(|(headers, _)| headers.iter().copied()).chain(no_delays.map(|_| "IO%"));
+        let all: Vec<&str> = all.collect();
+        let one = (!all.is_empty()).then(|| NotePart::of(format!("no {} {explains}", all.join(", "))));
+        [with_reasons().chain(long).collect(), with_reasons().chain(short).collect(), one.into_iter().collect()]
     }
 
     /// The first row of the column at the right that has the history of I/O; empty where there is no room, or no tracing.
@@ -137,9 +150,9 @@ impl ProcessesView {
         ProcessQuery { sort_by: by, reverse: self.reverse, filter, offset, height }
     }
 
-    fn list_title(&self, shared: &Shared) -> String {
+    fn list_title(&self) -> String {
         let mut title = String::from(if self.show_threads { "Threads" } else { "Processes" });
-        title += if self.show_tree && shared.frozen_seq.is_none() { " · tree" } else { "" };
+        title += if self.show_tree { " · tree" } else { "" };
         title += if self.show_totals { " · sums" } else { "" };
         title += if self.filter.only_active { " · active" } else { "" };
         if let Some(user) = &self.filter.user {
@@ -159,33 +172,37 @@ impl ProcessesView {
         }
     }
 
-    fn title_note(&self, shared: &Shared, width: u16) -> String {
-        if shared.frozen_seq.is_some() {
-            return format!("busiest tasks, {}", shared.interval_text());
-        }
-        let totals = shared.system.processes.totals();
-        let [read, written] = [totals.read_bytes_per_s, totals.write_bytes_per_s].map(|n| format_bytes(n as u64));
-        let idle = if self.is_fold_in_title { format!(" · {} idle", self.window.idle) } else { String::new() };
-        let mut note = format!("{}{idle} · read {read}/s write {written}/s", self.matching_task_count(shared));
+    /// What stands right of a title of so many cells: all of it in words, or shorter where the pane is narrow.
+    fn title_note(&self, shared: &Shared, width: u16, title_width: usize) -> String {
+        let parts = match shared.frozen_seq {
+            Some(_) => vec![NotePart::of(format!("busiest tasks, {}", shared.interval_text()))],
+            None => self.live_notes(shared),
+        };
+        let room = title_note_room(width + 2, title_width);
+        let forms = self.missing_columns_notes(shared, width).map(|notes| [parts.clone(), notes].concat());
+        let whole = forms.iter().map(|parts| join_parts(parts)).find(|text| text_width(text) <= room.into());
+        whole.unwrap_or_else(|| fit_parts(&forms[2], room))
+    }
+
+    /// Number of tasks, their sums, and what is missing among them.
+    fn live_notes(&self, shared: &Shared) -> Vec<NotePart> {
         let procs = &shared.system.processes;
-        if procs.hidden_count > 0 {
-            note.push_str(&format!(" · {} hidden", procs.hidden_count));
-        }
-        if !procs.blocked_tasks.is_empty() {
-            note.push_str(&format!(" · {} BLOCKED", procs.blocked_tasks.len()));
-        }
-        note += &self.empty_columns_note(shared, width);
-        if let Some(why) = delays_unavailable(procs) {
-            note.push_str(&format!(" · no IO%: {why}"));
-        }
-        note
+        let totals = procs.totals();
+        let [read, written] = [totals.read_bytes_per_s, totals.write_bytes_per_s].map(|n| format_bytes(n as u64));
+        let mut parts = vec![NotePart::of(self.window.matching.to_string())];
+        parts.extend(self.is_fold_in_title.then(|| NotePart::of(format!("{} idle", self.window.idle))));
+        parts.push(NotePart::new(format!("read {read}/s write {written}/s"), format!("r {read} w {written}")));
+        let counted = [(procs.hidden_count, "hidden"), (procs.blocked_tasks.len(), "BLOCKED")];
+        parts.extend(counted.iter().filter(|(n, _)| *n > 0).map(|(n, what)| NotePart::of(format!("{n} {what}"))));
+        parts
     }
 
     pub(super) fn render_list(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
         let (shared, theme) = (cx.shared, &cx.theme);
-        let title = self.list_title(shared) + &self.hidden_sort_note(shared, area.width.saturating_sub(2));
-        let inner =
-            cx.draw_frame(buf, PaneId::Processes, area, &title, &self.title_note(shared, area.width.saturating_sub(2)));
+        let width = area.width.saturating_sub(2);
+        let title = self.list_title() + &self.hidden_sort_note(shared, width);
+        let note = self.title_note(shared, width, text_width(&title));
+        let inner = cx.draw_frame(buf, PaneId::Processes, area, &title, &note);
         if inner.height == 0 {
             return;
         }
@@ -265,7 +282,7 @@ impl ProcessesView {
     }
 
     pub(super) fn list_table(&self, shared: &Shared) -> Table {
-        let title = shared.table_title(&self.list_title(shared));
+        let title = shared.table_title(&self.list_title());
         let mut sheet = export::processes::build_table(title, self.column_set(shared, u16::MAX), |put| {
             self.for_each_visible_task(shared, 50, |_, row| put(row));
         });

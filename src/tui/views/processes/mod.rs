@@ -190,8 +190,8 @@ impl View for ProcessesView {
         scroll_positions(self.scrolled_lines(cx, inner), inner.height)
     }
 
-    fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
-        self.scroll.move_selection(by, self.listed_task_count(cx.shared));
+    fn move_selection(&mut self, _: PaneId, by: isize, _: &Context) -> bool {
+        self.scroll.move_selection(by, self.window.listed);
         true
     }
 
@@ -218,9 +218,6 @@ impl View for ProcessesView {
             Action::ToggleThreads => {
                 self.show_threads = !self.show_threads;
                 out.push(Effect::ScanThreads(self.show_threads));
-            }
-            Action::ToggleTree if cx.shared.frozen_seq.is_some() => {
-                out.error(format!("a past tick keeps no tree; {} is live again", cx.shared.key(Action::Freeze)))
             }
             Action::ToggleTree => {
                 self.follow = self.selected_task(cx.shared).map(|row| row.key());
@@ -271,7 +268,7 @@ impl View for ProcessesView {
 
     fn on_change(&mut self, change: Change, cx: &Context, _: &mut Outbox) {
         if change == Change::Tasks {
-            let last = cx.shared.system.processes.len().saturating_sub(1);
+            let last = cx.shared.tasks().len().saturating_sub(1);
             self.scroll.selected = self.scroll.selected.min(last);
             if let Some(page) = &mut self.page {
                 page.keep_last_values(cx.shared);
@@ -319,18 +316,17 @@ impl View for ProcessesView {
         match self.line_at(click.inner, click.y) {
             TaskLine::Heading => self.click_header(click, cx),
             TaskLine::StalledHeading => {}
-            TaskLine::Row(n) => self.scroll.select(n, self.listed_task_count(cx.shared)),
+            TaskLine::Row(n) => self.scroll.select(n, self.window.listed),
         }
     }
 
     /// Recomputes the rows on screen and tells the collector of them: it reads more of tasks on screen.
     fn refresh(&mut self, cx: &Context, out: &mut Outbox) {
         let is_narrowed = self.filter.text.is_some() || self.filter.user.is_some() || self.filter.only_active;
-        self.is_folded =
-            cx.screen.view == ViewId::Overview && !self.show_idle && !is_narrowed && cx.shared.frozen_seq.is_none();
+        self.is_folded = cx.screen.view == ViewId::Overview && !self.show_idle && !is_narrowed;
         self.refresh_window(cx.shared, cx.layout.pane_area(PaneId::Processes));
         self.count_empty_columns(cx.shared);
-        let tasks = &cx.shared.system.processes;
+        let tasks = cx.shared.tasks();
         let mut keys: Vec<_> = self.window.rows.iter().map(|row| tasks.row(*row).key()).collect();
         if cx.screen.detail == Some(PaneId::ProcessDetail) {
             keys.extend(self.page.iter().map(|page| page.key));

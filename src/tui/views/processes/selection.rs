@@ -1,4 +1,4 @@
-//! The tasks on screen: of the newest scan, or of the frozen tick, which stores only the busiest ones.
+//! The tasks on screen: of the newest scan, or of the frozen tick, which keeps only the busiest ones.
 
 use super::ProcessesView;
 use super::sections::{INDENT, TaskLine};
@@ -35,40 +35,19 @@ impl ProcessesView {
 
     /// Calls `each` with the index on screen and the row of every task there, at most `height`.
     pub fn for_each_visible_task(&self, shared: &Shared, height: usize, mut each: impl FnMut(usize, &ProcessRow<'_>)) {
-        if let Some(seq) = shared.frozen_seq {
-            let Some(frame) = shared.system.history.nearest(seq) else { return };
-            let rows = frame.tasks.iter().skip(self.scroll.offset).take(height);
-            return rows.enumerate().for_each(|(n, row)| each(n, &row));
-        }
         for n in 0..self.window.rows.len().min(height) {
-            self.window.row(&shared.system.processes, n).iter().for_each(|row| each(n, row));
-        }
-    }
-
-    /// Number of rows of the list, those above a match in the tree included.
-    pub(super) fn listed_task_count(&self, shared: &Shared) -> usize {
-        if shared.frozen_seq.is_some() { self.matching_task_count(shared) } else { self.window.listed }
-    }
-
-    pub fn matching_task_count(&self, shared: &Shared) -> usize {
-        match shared.frozen_seq {
-            Some(seq) => shared.system.history.nearest(seq).map_or(0, |frame| frame.tasks.len()),
-            None => self.window.matching,
+            self.window.row(shared.tasks(), n).iter().for_each(|row| each(n, row));
         }
     }
 
     /// Recomputes the rows on screen, after the tasks, the order, the filter, the selection or the layout has changed.
     pub(super) fn refresh_window(&mut self, shared: &Shared, area: Option<Rect>) {
-        // A row of this table is only valid until the next scan: none are stored while the tick is frozen.
         self.window = ProcessWindow::default();
         self.stalled_rows = 0;
         let Some(area) = area else { return };
         self.is_fold_in_title = self.is_folded && area.height < MIN_HEIGHT_WITH_FOLD_LINE;
         let fold_line = u16::from(self.is_folded && !self.is_fold_in_title);
         let height = usize::from(area.height.saturating_sub(3 + fold_line));
-        if shared.frozen_seq.is_some() {
-            return self.scroll.scroll_into_view(self.listed_task_count(shared), height);
-        }
         if let Some(key) = self.follow.take() {
             self.select_task(shared, &key);
         }
@@ -95,15 +74,15 @@ impl ProcessesView {
     fn query_window(&mut self, shared: &Shared, offset: usize, height: usize) -> ProcessWindow {
         let query = self.task_query(offset, height);
         match self.show_tree {
-            true => self.tree.window(&shared.system.processes, &query),
-            false => shared.system.processes.window(&query),
+            true => self.tree.window(shared.tasks(), &query),
+            false => shared.tasks().window(&query),
         }
     }
 
     /// Selects a task wherever it is in the list, if it is there.
     fn select_task(&mut self, shared: &Shared, key: &TaskKey) {
         let all = self.query_window(shared, 0, usize::MAX);
-        let place = all.rows.iter().position(|at| shared.system.processes.row(*at).key() == *key);
+        let place = all.rows.iter().position(|at| shared.tasks().row(*at).key() == *key);
         self.scroll.selected = place.unwrap_or(self.scroll.selected);
     }
 
@@ -114,7 +93,7 @@ impl ProcessesView {
             return out.info(format!("threads are folded; {threads} shows them, {tree} shows the tree"));
         }
         let Some(row) = self.selected_task(cx.shared) else { return };
-        let (pid, process) = (row.pid(), cx.shared.system.processes.find_main_thread(&row.key()));
+        let (pid, process) = (row.pid(), cx.shared.tasks().find_main_thread(&row.key()));
         if let Some(i) = self.filter.folded_pids.iter().position(|p| *p == pid) {
             self.filter.folded_pids.remove(i);
         } else if !self.show_tree {
@@ -132,11 +111,11 @@ impl ProcessesView {
     /// Searches what is folded in the tree, too, and unfolds what is above the row that is found.
     pub(super) fn find_folded_row(&mut self, shared: &Shared, search: &RowSearch) -> bool {
         let folded = std::mem::take(&mut self.filter.folded_subtrees);
-        if !self.show_tree || folded.is_empty() || shared.frozen_seq.is_some() {
+        if !self.show_tree || folded.is_empty() {
             self.filter.folded_subtrees = folded;
             return false;
         }
-        let tasks = &shared.system.processes;
+        let tasks = shared.tasks();
         let all = self.query_window(shared, 0, usize::MAX);
         let rows: Vec<bool> = self.tasks_containing(shared, search);
         let mut selected = self.scroll.selected;
@@ -152,11 +131,7 @@ impl ProcessesView {
     }
 
     pub fn selected_task<'a>(&'a self, shared: &'a Shared) -> Option<ProcessRow<'a>> {
-        if let Some(seq) = shared.frozen_seq {
-            let frame = shared.system.history.nearest(seq)?;
-            return frame.tasks.iter().nth(self.scroll.selected);
-        }
-        self.window.row(&shared.system.processes, self.scroll.selected.checked_sub(self.scroll.offset)?)
+        self.window.row(shared.tasks(), self.scroll.selected.checked_sub(self.scroll.offset)?)
     }
 
     /// For each task that matches, in the order shown: whether it is what is searched for.
@@ -164,10 +139,7 @@ impl ProcessesView {
         let contains = |row: &ProcessRow<'_>| {
             search.matches(&command_text(row)) || search.matches(&row.comm()) || row.tid().to_string() == search.needle
         };
-        if let Some(frame) = shared.frozen_seq.and_then(|seq| shared.system.history.nearest(seq)) {
-            return frame.tasks.iter().map(|row| contains(&row)).collect();
-        }
         let all = self.query_window(shared, 0, usize::MAX);
-        all.rows.into_iter().map(|row| contains(&shared.system.processes.row(row))).collect()
+        all.rows.into_iter().map(|row| contains(&shared.tasks().row(row))).collect()
     }
 }

@@ -73,13 +73,13 @@ impl ProcessesView {
         if !self.has_sections() {
             return 0;
         }
-        let tasks = &shared.system.processes;
+        let tasks = shared.tasks();
         self.window.rows.iter().take_while(|row| stalls::is_stalled(&tasks.row(**row))).count()
     }
 
     /// Draws heading and rows of the section.
     pub(super) fn render_stalled(&self, shared: &Shared, area: Rect, buf: &mut CellBuffer, theme: &Theme) {
-        let tasks = &shared.system.processes;
+        let tasks = shared.tasks();
         let rows = self.window.rows[..self.stalled_rows].iter().map(|row| tasks.row(*row));
         let lines: Vec<StalledLine<'_>> = rows.map(|row| stalled_line(shared, &row)).collect();
         let fitted = fit(area.width, lines.iter().any(|line| line.on.file.is_some()));

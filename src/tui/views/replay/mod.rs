@@ -8,5 +8,6 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-/// Ticks read before the one to show: graphs need a past, and hung tasks are found by how long they wait.
-const HISTORY_TICKS: u32 = 300;
+/// Ticks read before the one to show: hung tasks are found by how long they wait, and graphs need a past, two samples a cell
+/// on a screen of 200 columns.
+pub(crate) const HISTORY_TICKS: u32 = 420;

@@ -4,9 +4,10 @@ use crate::doctor::RuleEngine;
 use crate::doctor::transitions::{FindingTransition, TransitionDetector};
 use crate::model::system_state::SystemState;
 use crate::recording::reader::{ReadAt, RecordingReader};
-use crate::tui::views::replay::HISTORY_TICKS;
 use std::io;
 
+/// Ticks read before those searched: hung tasks are found by how long they wait.
+const PAST_TICKS: u32 = 300;
 /// Ticks searched at once when going back; the last transition among them counts.
 const CHUNK_TICKS: u32 = 1200;
 
@@ -29,7 +30,7 @@ pub(super) fn find_transition<B: ReadAt, E: From<io::Error>>(
         false => chunk_before(from),
     };
     while !range.is_empty() {
-        let log = reader.seek(range.start.saturating_sub(HISTORY_TICKS).max(span.first_number))?;
+        let log = reader.seek(range.start.saturating_sub(PAST_TICKS).max(span.first_number))?;
         let mut system = SystemState::new(reader.header.host(), reader.header.log_clock());
         log.into_iter().for_each(|observation| _ = system.apply(observation));
         let (mut engine, mut transitions) = (RuleEngine::default(), TransitionDetector::default());

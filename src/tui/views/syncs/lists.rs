@@ -8,7 +8,10 @@ use crate::model::syncs::SlowSyncRow;
 use crate::model::syncs::columns::{SLOW_SYNC_COLUMNS, SYNC_COLUMNS, SlowSyncColumn, SyncColumnSpec, SyncRow};
 use crate::model::syncs::list::{self, SyncQuery};
 use crate::tui::view::{Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, FittedColumns, Rect, draw_reason, draw_text, table, title_with_filter};
+use crate::tui::views::devices::draw_flushes;
+use crate::tui::widgets::{
+    CellBuffer, FittedColumns, Rect, area_below, draw_reason, draw_text, reason_rows, table, title_with_filter,
+};
 
 /// Cells the path keeps at least, in each pane.
 const MIN_PATH_WIDTH: u16 = 16;
@@ -40,8 +43,9 @@ impl SyncsView {
         }
         let snapshot = cx.shared.snapshot();
         let Some(syncs) = snapshot.syncs.ok() else {
-            let why = snapshot.syncs.unavailable_reason(snapshot.time.boot_ns);
-            return draw_reason(buf, inner, &why.unwrap_or_default(), theme.warn);
+            let why = snapshot.syncs.unavailable_reason(snapshot.time.boot_ns).unwrap_or_default();
+            draw_reason(buf, inner, &why, theme.warn);
+            return draw_flushes(cx, area_below(inner, reason_rows(&why, inner.width)), buf);
         };
         let rows = self.callers(cx.shared);
         let fitted = self.fitted_columns(inner.width);
@@ -64,6 +68,8 @@ impl SyncsView {
                 table::highlight_row(buf, body, y, theme);
             }
         }
+        let used = rows.len().clamp(1, body.height.max(1).into()) as u16;
+        draw_flushes(cx, area_below(body, used), buf);
         if rows.is_empty() && body.height > 0 {
             let text = match syncs.rows.is_empty() {
                 true => "No syncs yet".to_owned(),
@@ -97,7 +103,11 @@ impl SyncsView {
         let note = if in_flight > 0 { format!("{in_flight} in flight") } else { String::new() };
         let title = title_with_filter(format!("Slow syncs, from {} ms", self.threshold_ms), &self.filter);
         let inner = cx.draw_frame(buf, PaneId::SlowSyncs, area, &title, &note);
-        if inner.height == 0 || snapshot.syncs.ok().is_none() {
+        if inner.height == 0 {
+            return;
+        }
+        if snapshot.syncs.ok().is_none() {
+            draw_text(buf, inner.x, inner.y, "- not traced", inner.width, theme.dim);
             return;
         }
         let rows = self.slow_syncs(cx.shared);

@@ -18,6 +18,9 @@ const KEYS: &[KeyContext] = &[KeyContext::Columns, KeyContext::List, KeyContext:
 /// They are in the order of time.
 const SLOW_KEYS: &[KeyContext] = &[KeyContext::List, KeyContext::Scroll];
 
+/// Rows of the lower pane while nothing is traced.
+const UNTRACED_ROWS: u16 = 3;
+
 #[derive(Debug, Clone, SmartDefault)]
 pub struct SyncsView {
     pub scroll: Scroll,
@@ -71,8 +74,11 @@ impl View for SyncsView {
         &[(PaneId::Syncs, "syncs", KEYS), (PaneId::SlowSyncs, "slow-syncs", SLOW_KEYS)]
     }
 
-    fn layout(&self, _: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
-        let [callers, slow] = split_rows(body, body.height - body.height * 2 / 5);
+    fn layout(&self, cx: &Context, body: Rect) -> Vec<(PaneId, Rect)> {
+        // Nothing can be listed one by one where nothing is traced.
+        let is_traced = cx.shared.snapshot().syncs.ok().is_some();
+        let slow_rows = if is_traced { body.height * 2 / 5 } else { UNTRACED_ROWS.min(body.height) };
+        let [callers, slow] = split_rows(body, body.height - slow_rows);
         vec![(PaneId::Syncs, callers), (PaneId::SlowSyncs, slow)]
     }
 
