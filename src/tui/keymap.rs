@@ -100,7 +100,7 @@ const KEYS: &[KeyRow] = &[
     (Global, "0", A::ShowView(ViewId::Files), "", "Files: which file and directory the I/O is for"),
     (Global, "9 F", A::ShowView(ViewId::Syncs), "", "Syncs: who waits for them, on which file"),
     (Global, "Esc", A::Back, "", "close, unzoom, drop the filter, live again"),
-    (Global, "Space", A::Freeze, "freeze", "hold the picture; sampling goes on"),
+    (Global, "Space", A::Freeze, "freeze", "freeze the picture; sampling goes on"),
     (Global, ",", A::StepBack, "", "the tick before (freezes)"),
     (Global, ".", A::StepForward, "", "the tick after"),
     (Global, "End G", A::MoveToLast, "", "live again; in a list that is live, its end"),
