@@ -16,6 +16,10 @@ const GRAPHS_SIZE: (u16, u16) = (140, 40);
 /// Rows of a large Overview for the file systems: a blank one, the headings, two of them.
 const FILE_SYSTEM_ROWS: u16 = 4;
 
+/// Rows that the graphs of a large Overview leave to the tasks, and have at the least.
+const ROWS_OF_TASKS: u16 = 12;
+const MIN_GRAPH_ROWS: u16 = 8;
+
 /// Rows from which on a replay has its timeline.
 const TIMELINE_HEIGHT: u16 = 20;
 
@@ -112,12 +116,13 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
     };
     let top = match h {
         // Below the devices how full the file systems are.
-        _ if has_graphs => (devices + 3 + FILE_SYSTEM_ROWS).clamp(10, 12.max(h / 3)),
+        _ if has_graphs => (devices + 3 + FILE_SYSTEM_ROWS).clamp(10, 11.max(h * 3 / 10)),
         _ if is_wide => (devices + 3).clamp(7, 11.max(h / 3)),
         12.. => (devices + 3).clamp(4, (h / 3).max(5)),
         _ => 0,
     };
-    let graphs = if has_graphs { (h * 3 / 10).clamp(8, 18) } else { 0 };
+    let for_graphs = (h * 3 / 10).min(h.saturating_sub(kernel + top + ROWS_OF_TASKS)).clamp(MIN_GRAPH_ROWS, 18);
+    let graphs = if has_graphs { for_graphs } else { 0 };
     let writeback = if !is_wide && h >= 15 { 4 } else { 0 };
     let at = |y, height| Rect { y: rest.y + y, height, ..rest };
     let left = if is_wide { rest.width * 3 / 5 + 4 } else { rest.width };
@@ -185,6 +190,8 @@ mod tests {
         for size in [(160, 43), (200, 48)] {
             assert!(height_of(size, PaneId::DeviceGraphs) >= 8, "{size:?}");
             assert!(height_of(size, PaneId::Processes) >= 10, "{size:?}");
+            let panes = overview_layout(Rect::new(0, 1, size.0, size.1), 30, 9);
+            assert!(panes[0].1.height >= 10, "many devices and findings: {panes:?}");
         }
         assert_eq!(height_of((120, 38), PaneId::DeviceGraphs), 0);
         assert_eq!(height_of((80, 22), PaneId::DeviceGraphs), 0);
