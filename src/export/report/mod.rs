@@ -5,6 +5,8 @@ pub mod graphs;
 pub mod html;
 pub mod markdown;
 pub mod redact;
+#[cfg(test)]
+mod verdict_tests;
 mod window_findings;
 
 use super::findings::{self, ParagraphKind};
