@@ -29,5 +29,8 @@ mod tune;
 mod worker_job;
 mod workload_args;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use export::fuzz_web_config;
+
 pub use dispatch::{print_usage_error, run};
 pub use parser::Cli;

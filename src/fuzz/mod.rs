@@ -17,7 +17,7 @@ mod smoke;
 mod terminal;
 
 pub(crate) use crate::sanitize::assert_safe;
-use crate::{bpf, collect};
+use crate::{bpf, cli, collect};
 
 /// A fuzz target.
 pub struct Target {
@@ -41,6 +41,7 @@ pub const TARGETS: &[Target] = &[
     target("journal", files::journal, 4, 4_096),
     target("fio_job", files::fio_job, 4, 2_048),
     target("config", files::config, 16, 2_048),
+    target("web_config", cli::fuzz_web_config, 4, 1_024),
     target("sysctl_d", files::sysctl_d, 4, 2_048),
     target("typed_text", files::typed_text, 4, 256),
     target("names", files::names, 4, 1_024),

@@ -7,6 +7,9 @@ mod server;
 mod textfile;
 mod web_config;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use web_config::fuzz as fuzz_web_config;
+
 use super::args::parse_seconds;
 use super::exit::{EXIT_OK, print_error, print_text, usage};
 use super::printer::{block_on, ending_signals};

@@ -87,7 +87,8 @@ fn key_and_value(line: &str) -> Option<(String, String)> {
     // In YAML a colon within a word does not end a name.
     let value = rest.strip_prefix(' ').or(rest.is_empty().then_some(""))?.trim();
     let unquoted = ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
-    (!key.is_empty()).then(|| (key.trim().to_owned(), unquoted.unwrap_or(value).to_owned()))
+    let key = key.trim();
+    (!key.is_empty()).then(|| (key.to_owned(), unquoted.unwrap_or(value).to_owned()))
 }
 
 /// Whether a text is a hash of bcrypt: version, cost, 22 characters of salt and 31 of hash.
@@ -101,6 +102,14 @@ fn is_bcrypt_hash(text: &str) -> bool {
                 && is_word(rest)
         }
         _ => false,
+    }
+}
+
+/// A fuzz target: what is accepted has users, each with a hash.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(input: &[u8]) {
+    if let Ok(users) = parse(&String::from_utf8_lossy(input)) {
+        assert!(!users.is_empty() && users.iter().all(|(name, hash)| !name.is_empty() && is_bcrypt_hash(hash)));
     }
 }
 
@@ -129,6 +138,7 @@ mod tests {
             ("rate_limit:\n  burst: 1\n", "not supported"),
             ("  alice: x\n", "not supported"),
             ("basic_auth_users\n", "must be"),
+            ("basic_auth_users:\n  \" \": x\n", "must be"),
         ] {
             let why = format!("{:#}", parse(text).unwrap_err());
             assert!(why.contains(said), "{text:?}: {why}");
