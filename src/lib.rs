@@ -17,6 +17,7 @@ pub mod collect;
 pub mod doctor;
 pub mod experiment;
 pub mod export;
+pub mod fleet;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 pub mod jobs;

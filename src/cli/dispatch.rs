@@ -2,7 +2,10 @@
 
 use super::exit::{EXIT_OK, EXIT_USAGE, print_final_error};
 use super::parser::{Cli, CliCommand};
-use super::{batch, bench, docs, doctor, experiment, export, full_screen, record, replay, report, snapshot, tune};
+use super::{
+    batch, bench, docs, doctor, experiment, export, fleet, full_screen, record, replay, replay_history, report,
+    snapshot, tune,
+};
 use crate::collect::processes::{user_names, user_resolver};
 use crate::root::Root;
 use crate::subprocess::{fork_server, helper, resident};
@@ -36,6 +39,7 @@ fn run_subcommand(cli: Cli) -> u8 {
         None | Some(CliCommand::Record(_)) => survive_hung_root(true),
         Some(CliCommand::Export(args)) if !args.is_replay() => survive_hung_root(true),
         Some(CliCommand::Replay(args)) if args.format.is_none() => survive_hung_root(true),
+        Some(CliCommand::Fleet(args)) if args.format.is_none() => survive_hung_root(true),
         Some(CliCommand::Tuner { io: false, .. }) => {
             tuner::detach_process();
             survive_hung_root(true);
@@ -54,7 +58,10 @@ fn run_subcommand(cli: Cli) -> u8 {
         Some(CliCommand::Completions { shell }) => docs::print_completions(shell),
         Some(CliCommand::Record(args)) => record::run(&root, &args, tracing),
         Some(CliCommand::RecordIo) => crate::recording::file_worker::worker_main().map(|()| EXIT_OK),
-        Some(CliCommand::Replay(args)) => replay::run(root, args),
+        Some(CliCommand::Replay(args)) => match &args.from_prometheus {
+            Some(url) => replay_history::run(&root, &args, url),
+            None => replay::run(root, *args),
+        },
         Some(CliCommand::Bench(what)) => bench::run(root, what),
         Some(CliCommand::BenchChild) => bench::run_child(root),
         Some(CliCommand::Experiment(what)) => experiment::run(root, *what),
@@ -67,6 +74,7 @@ fn run_subcommand(cli: Cli) -> u8 {
         Some(CliCommand::Worker) => crate::jobs::child_main(&root).map(|()| EXIT_OK),
         Some(CliCommand::Doctor(args)) => doctor::run(&root, &args, tracing),
         Some(CliCommand::Export(args)) => export::run(&root, &args, tracing),
+        Some(CliCommand::Fleet(args)) => fleet::run(root, *args),
         Some(CliCommand::Report(args)) => report::run(&root, &args, tracing),
         Some(CliCommand::Snapshot(args)) => snapshot::run(&root, &args, tracing),
     };

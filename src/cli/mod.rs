@@ -12,13 +12,16 @@ mod doctor;
 mod exit;
 mod experiment;
 mod export;
+mod fleet;
 mod full_screen;
 mod job_file;
 mod offscreen;
 mod parser;
 mod printer;
+mod prometheus_args;
 mod record;
 mod replay;
+mod replay_history;
 #[cfg(test)]
 mod replay_tests;
 mod report;

@@ -4,6 +4,7 @@ use super::bench::BenchCommand;
 use super::doctor::DoctorArgs;
 use super::experiment::ExperimentArgs;
 use super::export::ExportArgs;
+use super::fleet::FleetArgs;
 use super::full_screen::TopArgs;
 use super::record::RecordArgs;
 use super::replay::ReplayArgs;
@@ -50,11 +51,13 @@ pub(super) enum CliCommand {
     /// Record samples to a file for later analysis.
     Record(RecordArgs),
     /// Replay a recording on the full screen, or print it as text, JSON or CSV.
-    Replay(ReplayArgs),
+    Replay(Box<ReplayArgs>),
     /// Report what is wrong, why, with which evidence, and what to try.
     Doctor(DoctorArgs),
     /// Export metrics for Prometheus.
     Export(ExportArgs),
+    /// Show many hosts on one screen, from what `export` wrote to Prometheus.
+    Fleet(Box<FleetArgs>),
     /// Write a Markdown or HTML report for a ticket: findings, figures, graphs, kernel warnings, changed settings.
     Report(ReportArgs),
     /// Benchmark storage: list profiles, run them, compare results.
@@ -189,8 +192,31 @@ mod tests {
             vec!["experiment", "--workload", "fork", "--set", "vm.swappiness=1", "--then", "hope"],
             vec!["experiment", "show"],
         ] {
-            let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
-            assert!(Cli::try_parse_from(all).is_err(), "{args:?}");
+            assert_refused(&args);
         }
+    }
+
+    #[test]
+    fn invalid_arguments_for_prometheus_are_refused() {
+        for args in [
+            vec!["fleet"],
+            vec!["fleet", "--prometheus", "localhost:9090"],
+            vec!["fleet", "--prometheus", "https://localhost"],
+            vec!["fleet", "--prometheus", "http://h", "--user", "u"],
+            vec!["fleet", "--prometheus", "http://h", "--token-file", "t", "--user", "u", "--password-file", "p"],
+            vec!["fleet", "--prometheus", "http://h", "--timeout", "0"],
+            vec!["fleet", "--prometheus", "http://h", "--match", "job=\"x\"}"],
+            vec!["replay", "f", "--from-prometheus", "http://h", "--host", "x"],
+            vec!["replay", "--from-prometheus", "http://h"],
+            vec!["fleet", "--recordings", "d", "--prometheus", "http://h"],
+            vec!["fleet", "--recordings", "d", "--window", "30"],
+        ] {
+            assert_refused(&args);
+        }
+    }
+
+    fn assert_refused(args: &[&str]) {
+        let all = ["iotop-plus"].into_iter().chain(args.iter().copied());
+        assert!(Cli::try_parse_from(all).is_err(), "{args:?}");
     }
 }

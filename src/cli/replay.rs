@@ -4,6 +4,7 @@ use super::args::{ScreenshotArgs, image_format, parse_pane};
 use super::exit::{EXIT_OK, print_error, usage};
 use super::full_screen::{Config, is_no_color_set, load_settings};
 use super::offscreen::{self, OffscreenScene};
+use super::prometheus_args::AccessArgs;
 use super::snapshot::scope_of_panes;
 use crate::doctor::RuleEngine;
 use crate::export::csv;
@@ -13,6 +14,7 @@ use crate::export::report::markdown::to_markdown;
 use crate::export::report::{ReportBlock, ReportExtras, WindowFindings, build_report};
 use crate::export::screenshot::ScreenshotFormat;
 use crate::export::snapshot;
+use crate::fleet::url::PrometheusUrl;
 use crate::model::kernel_log::LogClock;
 use crate::model::observation::{Change, Observation};
 use crate::model::system_state::SystemState;
@@ -27,21 +29,33 @@ use crate::tui::runtime::{ReplaySource, TuiOptions, run as run_screen};
 use crate::tui::shared::ReplayUi;
 use crate::tui::widgets::SymbolSet;
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::{ArgGroup, Args, ValueEnum};
 use std::fmt::Display;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("limited").multiple(true).args(["format", "from_prometheus"]))]
 #[command(after_help = "Examples:\n  iotop-plus replay night.iotop --at 03:10\n  \
                         iotop-plus replay night.iotop --format csv --pane devices > devices.csv\n  \
                         iotop-plus replay night.iotop --format report-html --from 03:00 --to 03:30 > ticket.html\n  \
                         iotop-plus replay night.iotop --format json --from 03:00 --to 03:30 | jq .writeback\n  \
+                        iotop-plus replay --from-prometheus http://localhost:9090 --host web1 --from -6h --to -2h\n  \
                         iotop-plus replay night.iotop --at 03:10 --format png --view devices > devices.png")]
 pub(super) struct ReplayArgs {
     /// The recording.
-    pub(super) file: PathBuf,
+    #[arg(required_unless_present = "from_prometheus", conflicts_with = "from_prometheus")]
+    pub(super) file: Option<PathBuf>,
+    /// In place of a recording, the history of a host as far as `export` wrote it to Prometheus: on the full screen, or as
+    /// text or json.
+    #[arg(long, value_name = "URL", requires = "host", conflicts_with_all = ["at", "pane", "count"])]
+    pub(super) from_prometheus: Option<PrometheusUrl>,
+    /// The host, by its name, its instance or its instance without the port.
+    #[arg(long, value_name = "HOST", requires = "from_prometheus")]
+    pub(super) host: Option<String>,
+    #[command(flatten)]
+    pub(super) access: AccessArgs,
     /// Start time: 14:35, 14:35:12, 2026-11-21T14:35:12Z, +90 (after the start), -10m (before the end).
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, conflicts_with = "from")]
     pub(super) at: Option<String>,
@@ -51,11 +65,11 @@ pub(super) struct ReplayArgs {
     /// Print only this pane; repeatable, except for csv.
     #[arg(long, value_name = "PANE", value_parser = parse_pane(), requires = "format")]
     pub(super) pane: Vec<ViewId>,
-    /// Print from this time, in the formats of --at.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
+    /// Print from this time, in the formats of --at; of a history, an hour before now by default.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "limited")]
     pub(super) from: Option<String>,
     /// Print up to this time.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "format")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, requires = "limited")]
     pub(super) to: Option<String>,
     /// Print at most this many samples.
     #[arg(short = 'n', long = "count", value_name = "N", requires = "format",
@@ -97,7 +111,16 @@ const WARM_UP_SAMPLES: u32 = 30;
 /// Samples decoded before the one in a picture, whose graphs show the past.
 const PICTURE_SAMPLES: u32 = crate::tui::views::replay::HISTORY_TICKS;
 
+impl ReplayArgs {
+    fn file(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new(""))
+    }
+}
+
 pub(super) fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
+    if let Some(option) = args.access.given().or(args.host.as_ref().map(|_| "host")) {
+        return Err(usage(format!("--{option} is for --from-prometheus")));
+    }
     match args.format {
         Some(format) => print_recording(&args, format),
         None => show_on_screen(root, &args),
@@ -105,36 +128,53 @@ pub(super) fn run(root: Root, args: ReplayArgs) -> anyhow::Result<u8> {
 }
 
 fn show_on_screen(root: Root, args: &ReplayArgs) -> anyhow::Result<u8> {
-    let config = load_settings(&root, args.config.as_deref(), args.picture.theme.clone())?;
-    let Config { path: config, mut settings, themes } = config;
+    let mut config = load_settings(&root, args.config.as_deref(), args.picture.theme.clone())?;
     if args.picture.ascii {
-        settings.symbols = SymbolSet::Ascii;
+        config.settings.symbols = SymbolSet::Ascii;
     }
+    let path = std::path::absolute(args.file())?;
+    let reader = open_reader(args, RemoteFile::open(&root, &path))?;
+    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span, reader.header.utc_offset_secs));
+    let at = at.transpose().map_err(usage)?;
+    show_recording(root, config, reader, path, at)
+}
+
+/// Shows a recording at a wall clock, ns since 1970.
+pub(super) fn show_at(root: Root, path: PathBuf, wall_ns: i64, config: Option<&Path>) -> anyhow::Result<u8> {
+    let config = load_settings(&root, config, None)?;
+    let file = RemoteFile::open(&root, &path).map_err(|why| anyhow!("{why}"))?;
+    let reader = RecordingReader::open(file).map_err(|why| anyhow!("{}: {why}", path.display()))?;
+    show_recording(root, config, reader, path, Some(wall_ns))
+}
+
+fn show_recording(
+    root: Root,
+    config: Config,
+    reader: RecordingReader<RemoteFile>,
+    path: PathBuf,
+    start_wall_ns: Option<i64>,
+) -> anyhow::Result<u8> {
+    let Config { path: config_path, mut settings, themes } = config;
     // Recordings contain nothing for these views.
     if matches!(settings.view, ViewId::Bench | ViewId::Tune) {
         settings.view = ViewId::Overview;
     }
-    let path = std::path::absolute(&args.file)?;
-    let reader = open_reader(args, RemoteFile::open(&root, &path))?;
-    let at = args.at.as_deref().map(|at| time_spec::parse(at, &reader.span, reader.header.utc_offset_secs));
-    let at = at.transpose().map_err(usage)?;
-    let name = args.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let replay = Some(ReplaySource { reader, path, name, start_wall_ns: at });
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     run_screen(TuiOptions {
         root,
         settings,
-        config_path: config,
+        config_path,
         initial_path: None,
         themes,
         no_color: is_no_color_set(),
-        replay,
+        replay: Some(ReplaySource { reader, path, name, start_wall_ns }),
     })?;
     Ok(EXIT_OK)
 }
 
 fn open_reader<B: ReadAt>(args: &ReplayArgs, file: Result<B, impl Display>) -> anyhow::Result<RecordingReader<B>> {
     let file = file.map_err(|why| anyhow!("{why}"))?;
-    RecordingReader::open(file).map_err(|why| anyhow!("{}: {why}", args.file.display()))
+    RecordingReader::open(file).map_err(|why| anyhow!("{}: {why}", args.file().display()))
 }
 
 /// Follows a recording and keeps the system state of the current tick.
@@ -208,7 +248,7 @@ fn render_screenshot<B: ReadAt>(
     args: &ReplayArgs,
     form: &ScreenshotFormat,
 ) -> Vec<u8> {
-    let name = args.file.file_name().unwrap_or_default().to_string_lossy();
+    let name = args.file().file_name().unwrap_or_default().to_string_lossy();
     let mut ui = ReplayUi::new(&name, reader.header.host(), reader.header.log_clock(), reader.span);
     (ui.is_playing, ui.tick_number, ui.timeline) = (false, player.tick, ReplayTimeline::default());
     let scene = OffscreenScene {
@@ -233,7 +273,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     }
     let image = image_format(format);
     offscreen::check_options(image, &args.picture, &args.pane, true)?;
-    let mut reader = open_reader(args, file_worker::open_recording(&args.file))?;
+    let mut reader = open_reader(args, file_worker::open_recording(args.file()))?;
     let (span, offset) = (reader.span, reader.header.utc_offset_secs);
     let time = |text: &Option<String>| text.as_deref().map(|t| time_spec::parse(t, &span, offset)).transpose();
     let from = time(args.from.as_ref().map_or(&args.at, |_| &args.from)).map_err(usage)?;
@@ -258,7 +298,7 @@ fn print_recording(args: &ReplayArgs, format: ReplayFormat) -> anyhow::Result<u8
     }
     out.flush()?;
     if span.damaged_bytes > 0 || reader.unreadable_frames > 0 {
-        let (file, frames, bytes) = (args.file.display(), reader.unreadable_frames, span.damaged_bytes);
+        let (file, frames, bytes) = (args.file().display(), reader.unreadable_frames, span.damaged_bytes);
         print_error(&format!("{file}: damaged; {frames} samples could not be read, {bytes} bytes belong to no sample"));
     }
     Ok(EXIT_OK)

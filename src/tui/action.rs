@@ -131,6 +131,15 @@ pub enum Action {
     Tune(TuneAction),
     Replay(ReplayAction),
     ToggleRecording,
+    Fleet(FleetAction),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+pub enum FleetAction {
+    ShowHosts,
+    ShowDevices,
+    ShowHeatmap,
+    CopyCommand,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]

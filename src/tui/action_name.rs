@@ -11,6 +11,7 @@ pub fn action_name(action: Action) -> String {
         Action::Run(action) => ("run-", action.into()),
         Action::Tune(action) => ("tune-", action.into()),
         Action::Experiment(action) => ("experiment-", action.into()),
+        Action::Fleet(action) => ("fleet-", action.into()),
         Action::Replay(action) => ("replay-", replay_word(action)),
         other => ("", other.into()),
     };

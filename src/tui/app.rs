@@ -15,7 +15,7 @@ mod header;
 pub mod help;
 pub mod layout;
 mod mouse;
-mod prompt;
+pub(in crate::tui) mod prompt;
 mod replay;
 mod route;
 mod screenshot;

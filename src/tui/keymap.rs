@@ -1,11 +1,12 @@
 //! The one table of keys: look-up, footer, help screen, docs and the test against doubles all read it.
 
 use super::action::{
-    Action, Action as A, ExperimentAction as E, ReplayAction as P, RunAction as R, TuneAction as T, ViewId,
+    Action, Action as A, ExperimentAction as E, FleetAction as H, ReplayAction as P, RunAction as R, TuneAction as T,
+    ViewId,
 };
 use KeyContext::{
-    Bench, Columns, Detail, DeviceDetail, Devices, Dialog, Experiment, Figures, Findings, Global, Groups, Help, Kernel,
-    KernelDetail, List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
+    Bench, Columns, Detail, DeviceDetail, Devices, Dialog, Experiment, Figures, Findings, Fleet, Global, Groups, Help,
+    Kernel, KernelDetail, List, ProcessDetail, Processes, Replay, Scroll, Tune, TuneLeave,
 };
 use crossterm::event::KeyCode;
 use std::borrow::Cow;
@@ -48,6 +49,8 @@ pub enum KeyContext {
     KernelDetail,
     #[strum(serialize = "In a recording")]
     Replay,
+    #[strum(serialize = "Many hosts (iotop-plus fleet)")]
+    Fleet,
     #[strum(serialize = "In this help")]
     Help,
     #[strum(serialize = "In a question")]
@@ -297,6 +300,29 @@ const KEYS: &[KeyRow] = &[
     (ProcessDetail, "i F7 F8", A::Ionice, "ionice", "its I/O class and priority (asks first)"),
     (ProcessDetail, "v", A::LoadMappings, "mappings", "read Size, Rss and Swap of its mappings; walks its page tables"),
     (KernelDetail, "Enter", A::Open, "task or device", "detail of the task it names, else of the device"),
+    (Fleet, "1", A::Fleet(H::ShowHosts), "", "the hosts, the worst first"),
+    (Fleet, "2", A::Fleet(H::ShowDevices), "", "the devices, those of a model beside each other"),
+    (Fleet, "3", A::Fleet(H::ShowHeatmap), "", "heat map: hosts over time"),
+    (Fleet, "Enter", A::Open, "host", "the history of the selected host"),
+    (
+        Fleet,
+        "y",
+        A::Fleet(H::CopyCommand),
+        "ssh",
+        "copy the ssh line to the host; of a recording, the line that replays it",
+    ),
+    (Fleet, "[", A::Replay(P::SkipSecs(-60)), "back", "a minute back"),
+    (Fleet, "]", A::Replay(P::SkipSecs(60)), "", "a minute on"),
+    (Fleet, "{", A::Replay(P::SkipSecs(-600)), "", "ten minutes back"),
+    (Fleet, "}", A::Replay(P::SkipSecs(600)), "", "ten minutes on"),
+    (Fleet, "J", A::Replay(P::JumpToTime), "jump", "ask for a time to jump to"),
+    (Fleet, "End G", A::Replay(P::Last), "now", "back to the present"),
+    (Fleet, "o", A::ToggleActiveOnly, "active", "only hosts with something wrong, or devices in use"),
+    (Fleet, "g", A::NextGraph, "quantity", "another quantity in the heat map"),
+    (Fleet, "+", A::LongerInterval, "", "a longer time in the heat map"),
+    (Fleet, "-", A::ShorterInterval, "", "a shorter time in the heat map"),
+    (Fleet, ",", A::StepBack, "", "on the page of a host: the values before"),
+    (Fleet, ".", A::StepForward, "", "on the page of a host: the values after"),
     (Dialog, "y", A::Confirm, "yes", "yes"),
     (Dialog, "s", A::Screenshot, "", "the screen, question and all, to a file"),
     (Dialog, "Enter", A::Confirm, "", "yes"),

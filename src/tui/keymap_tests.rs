@@ -1,6 +1,6 @@
 //! The table of keys: no doubles, the specific context wins, every view has its key.
 
-use super::action::{Action, ExperimentAction, ReplayAction, RunAction, TuneAction, ViewId};
+use super::action::{Action, ExperimentAction, FleetAction, ReplayAction, RunAction, TuneAction, ViewId};
 use super::key_config::Keymap;
 use super::keymap::KeyContext::{Devices, Dialog, Global, Help, Kernel, List, TuneLeave};
 use super::keymap::{BINDINGS, KeyBinding, KeyContext};
@@ -49,6 +49,7 @@ fn meaning(action: Action) -> Action {
         Action::Experiment(ExperimentAction::Keep) => Action::Tune(TuneAction::Keep),
         Action::Tune(TuneAction::Graph) => Action::NextGraph,
         Action::Tune(TuneAction::KnobPage) => Action::Explain,
+        Action::Fleet(FleetAction::CopyCommand) => Action::CopyPane,
         Action::ChooseColumns => Action::Run(RunAction::Edit),
         Action::Replay(ReplayAction::Last) => Action::MoveToLast,
         Action::Tune(TuneAction::Discard) => Action::Run(RunAction::Cancel),

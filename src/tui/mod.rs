@@ -8,6 +8,7 @@ pub(crate) mod column_priority;
 pub mod diff_renderer;
 pub mod effect;
 pub mod event;
+pub mod fleet;
 pub mod key_config;
 pub mod keymap;
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! The event loop of the full-screen program: waits for keys, signals, children, timers and the kernel log, and lets
 //! [`Runtime`] handle what arrives. Collectors do not pass through the loop, see [`shared`].
 
-mod async_fd;
+pub(in crate::tui) mod async_fd;
 mod effects;
 mod frame_limit;
 mod kernel_log;
 mod options;
 mod recording;
 mod shared;
-mod signals;
+pub(in crate::tui) mod signals;
 mod state;
 mod timer;
 
@@ -135,7 +135,8 @@ impl EventLoop {
 ///
 /// crossterm's `EventStream` would need no thread of ours, but takes a contended lock each time the loop polls it. The
 /// thread is never joined: it may wait forever on a terminal that is gone.
-fn spawn_input_reader() -> std::io::Result<mpsc::Receiver<std::io::Result<crossterm::event::Event>>> {
+pub(in crate::tui) fn spawn_input_reader() -> std::io::Result<mpsc::Receiver<std::io::Result<crossterm::event::Event>>>
+{
     let (sender, receiver) = mpsc::channel(QUEUE_CAPACITY);
     let body = move || {
         loop {

@@ -163,6 +163,29 @@ pub(super) fn draw_help(
     }
 }
 
+/// Draws the keys of these contexts and of every screen, for a screen that has only those.
+pub(in crate::tui) fn draw_keys(
+    help: &HelpState,
+    keymap: &Keymap,
+    contexts: &[KeyContext],
+    theme: &Theme,
+    buf: &mut CellBuffer,
+) {
+    let bindings = keymap.bindings().iter().filter(|b| contexts.contains(&b.context));
+    let lines = help_lines_for(&bindings.cloned().collect::<Vec<_>>(), contexts);
+    let (width, height) = (MAX_COLUMN_WIDTH + 1, buf.area.height.saturating_sub(2));
+    let inner = draw_popup(buf, "Help: keys (Esc closes, arrows scroll)", width, height, theme);
+    let first = usize::from(help.scroll).min(lines.len().saturating_sub(inner.height.into()));
+    for ((names, text), y) in lines.iter().skip(first).zip(inner.top()..inner.bottom()) {
+        if names.is_empty() {
+            draw_text(buf, inner.x, y, text, inner.width, theme.header);
+        } else {
+            draw_text(buf, inner.x + 1, y, names, 13, theme.key);
+            draw_text(buf, inner.x + 15, y, text, inner.width.saturating_sub(15), theme.text);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -167,7 +167,7 @@ fn parse_interval(text: &str) -> Result<f64, String> {
 }
 
 /// Edits the text at the cursor.
-pub(super) fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
+pub(in crate::tui) fn edit_text(p: &mut Prompt, key: KeyEvent, ctrl: bool) {
     let before = |p: &Prompt| p.text[..p.cursor].chars().next_back().map_or(0, char::len_utf8);
     let after = |p: &Prompt| p.text[p.cursor..].chars().next().map_or(0, char::len_utf8);
     p.error = None;

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 /// What a signal means to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SignalEvent {
+pub(in crate::tui) enum SignalEvent {
     /// SIGTERM, SIGHUP, SIGINT or SIGQUIT: end the program.
     Terminate,
     /// SIGTSTP: stop and return to the shell.
@@ -20,7 +20,7 @@ pub(super) enum SignalEvent {
 }
 
 /// Catches the signals and queues them. Needs a running tokio runtime.
-pub(super) fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEvent>> {
+pub(in crate::tui) fn spawn_signal_listener() -> std::io::Result<mpsc::Receiver<SignalEvent>> {
     let tstp = SignalKind::from_raw(libc::SIGTSTP);
     let cont = SignalKind::from_raw(libc::SIGCONT);
     let (mut term, mut hup) = (signal(SignalKind::terminate())?, signal(SignalKind::hangup())?);

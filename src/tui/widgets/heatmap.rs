@@ -65,6 +65,12 @@ pub(crate) fn draw_heatmap<'a>(
     }
 }
 
+/// Draws a cell of a map whose values are shares of the largest one, above 0 and at most 1.
+pub(crate) fn draw_heat_cell(buf: &mut CellBuffer, x: u16, y: u16, share: f64, theme: &Theme) {
+    let color = theme.heat[step(share, HEAT_STEPS)];
+    draw_clipped(buf, x, y, SHADES[step(share, SHADES.len())], 1, Style::new().fg(color));
+}
+
 /// The step of a share of the largest count, 0 to 1.
 fn step(share: f64, steps: usize) -> usize {
     ((share * steps as f64).ceil() as usize).clamp(1, steps) - 1
