@@ -6,8 +6,10 @@ use super::full_screen::{Config, is_no_color_set, load_settings};
 use super::printer::block_on;
 use super::prometheus_args::{AccessArgs, wall_secs};
 use crate::fleet::host::FleetHostId;
+use crate::fleet::judge::SlowDevices;
 use crate::fleet::plan::SAMPLE_TIME;
 use crate::fleet::poller::{FleetEvent, FleetPoller, FleetSink, ask_once};
+use crate::fleet::query_error::QueryError;
 use crate::fleet::recordings::RecordingsSource;
 use crate::fleet::recordings_poller;
 use crate::fleet::source::{DevicesReport, HostsReport, PrometheusSource};
@@ -72,7 +74,7 @@ const DEFAULT_SIZE: (u16, u16) = (80, 24);
 /// The list of hosts is not on the screen of a history.
 const HISTORY_INTERVAL: Duration = Duration::from_secs(60);
 /// Queries of a round, with those that are asked once.
-const QUERIES_PER_ROUND: u32 = 14;
+const QUERIES_PER_ROUND: u32 = 18;
 /// Where the hosts come from.
 enum FleetSource {
     Prometheus(Box<PrometheusSource>, PrometheusUrl),
@@ -163,13 +165,19 @@ pub(super) fn show_history(
     Ok(EXIT_OK)
 }
 
+/// Hosts, devices, and which of them are slow.
+type AskedOnce = (HostsReport, DevicesReport, Result<SlowDevices, QueryError>);
+
 /// The reports of a source, asked once.
-fn ask(root: &Root, args: &FleetArgs, time: Option<f64>) -> anyhow::Result<(HostsReport, DevicesReport)> {
+fn ask(root: &Root, args: &FleetArgs, time: Option<f64>) -> anyhow::Result<AskedOnce> {
     match FleetSource::open(root, args)? {
-        FleetSource::Recordings(source, _) => Ok(source.read(time)),
+        FleetSource::Recordings(source, _) => {
+            let (hosts, devices) = source.read(time);
+            Ok((hosts, devices, Ok(SlowDevices::new())))
+        }
         FleetSource::Prometheus(mut source, url) => {
             let deadline = args.access.query_timeout() * QUERIES_PER_ROUND;
-            let (hosts, devices) = block_on(async {
+            let (hosts, devices, slow) = block_on(async {
                 let asked = ask_once(&mut source, time, deadline).await;
                 asked.with_context(|| format!("cannot read the hosts from {url}"))
             })?;
@@ -177,7 +185,7 @@ fn ask(root: &Root, args: &FleetArgs, time: Option<f64>) -> anyhow::Result<(Host
                 let series = source.scope.selector(SAMPLE_TIME, "");
                 print_error(&format!("no host: {url} has no series {series}; does it scrape `iotop-plus export`?"));
             }
-            Ok((hosts, devices))
+            Ok((hosts, devices, slow))
         }
     }
 }
@@ -185,13 +193,14 @@ fn ask(root: &Root, args: &FleetArgs, time: Option<f64>) -> anyhow::Result<(Host
 fn print_once(root: &Root, args: &FleetArgs, format: FleetFormat) -> anyhow::Result<u8> {
     let offset = crate::tui::timezone::utc_offset_secs((wall_secs() * 1e9) as i64);
     let time = args.at.as_deref().map(|at| parse_time(at, wall_secs(), offset)).transpose().map_err(usage)?;
-    let (hosts, devices) = ask(root, args, time)?;
+    let (hosts, devices, slow) = ask(root, args, time)?;
     let mut state = FleetState::default();
     state.is_recorded = args.recordings.is_some();
     let generation = state.travel(time);
     let now = wall_secs();
     state.apply(FleetEvent::Hosts(generation, Ok(hosts)), now);
     state.apply(FleetEvent::Devices(generation, devices), now);
+    state.apply(FleetEvent::Slow(generation, slow), now);
     print_text(&match format {
         FleetFormat::Json => fleet_json(&state, now).to_string() + "\n",
         FleetFormat::Text => hosts_table(&state, now, offset).to_text() + "\n" + &devices_table(&state).to_text(),

@@ -16,7 +16,7 @@ pub type FleetAnswers = HashMap<FleetQuery, Vec<AnswerSeries>>;
 /// Models of devices.
 pub type DeviceModels = HashMap<(FleetHostId, String), String>;
 
-fn shown(label: &str) -> String {
+pub(super) fn shown(label: &str) -> String {
     let cut = label.char_indices().nth(MAX_LABEL_CHARS).map_or(label, |(at, _)| &label[..at]);
     sanitize(cut)
 }

@@ -4,7 +4,7 @@ use super::answer::AnswerSeries;
 use super::assemble::host_id;
 use super::host::{FleetHost, FleetHostId};
 use super::plan::QueryScope;
-use super::source::RangeRequest;
+use super::range::RangeRequest;
 use std::collections::HashMap;
 
 /// What a heat map shows.

@@ -5,7 +5,7 @@ use super::heat::on_grid;
 use super::host::{FleetFinding, FleetHostId};
 use super::plan::{QueryScope, SAMPLE_TIME};
 use super::query_error::QueryError;
-use super::source::{RangeAnswers, RangeRequest};
+use super::range::{RangeAnswers, RangeRequest};
 use crate::sanitize::sanitize;
 
 /// What a figure is about: the pane that has it on the host's own screen.

@@ -1,7 +1,9 @@
 //! Asks the source again and again, on a thread of its own, so that nothing that draws ever waits for it.
 
+use super::judge::SlowDevices;
 use super::query_error::QueryError;
-use super::source::{DevicesReport, HostsReport, PrometheusSource, RangeAnswers, RangeRequest};
+use super::range::{RangeAnswers, RangeRequest};
+use super::source::{DevicesReport, HostsReport, PrometheusSource};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio::time::{sleep_until, timeout};
@@ -27,6 +29,8 @@ pub enum FleetEvent {
     Hosts(u64, Result<HostsReport, QueryError>),
     /// The devices.
     Devices(u64, DevicesReport),
+    /// The devices that are slower than others of their model.
+    Slow(u64, Result<SlowDevices, QueryError>),
     /// Series over time.
     Range(Box<RangeRequest>, RangeAnswers),
 }
@@ -36,6 +40,8 @@ pub type FleetSink = Box<dyn Fn(FleetEvent) -> bool + Send>;
 
 /// Devices are asked for at most this often: their queries cost most.
 const DEVICES_INTERVAL: Duration = Duration::from_secs(5);
+/// Devices are judged at most this often: it takes minutes to tell.
+const SLOW_INTERVAL: Duration = Duration::from_secs(60);
 /// How often the answer about a time in the past is asked for again.
 const SETTLED_INTERVAL: Duration = Duration::from_secs(60);
 /// A pause is at least this many times as long as the queries before it took.
@@ -86,6 +92,9 @@ struct PollLoop {
     range: Option<Box<RangeRequest>>,
     hosts_due: Instant,
     devices_due: Instant,
+    slow_due: Instant,
+    /// When the source evaluated last, seconds since 1970.
+    evaluated_at: Option<f64>,
 }
 
 /// What a step of the loop came to.
@@ -113,6 +122,8 @@ impl PollLoop {
             range: None,
             hosts_due: now,
             devices_due: now,
+            slow_due: now,
+            evaluated_at: None,
         }
     }
 
@@ -131,7 +142,7 @@ impl PollLoop {
             PollCommand::Travel { time, generation } => {
                 (self.time, self.generation) = (time, generation);
                 let now = Instant::now();
-                (self.hosts_due, self.devices_due) = (now, now);
+                (self.hosts_due, self.devices_due, self.slow_due) = (now, now, now);
             }
             PollCommand::Range(request) => self.range = Some(request),
         }
@@ -156,11 +167,29 @@ impl PollLoop {
         if self.devices_due <= started {
             return self.poll_devices(started).await;
         }
-        let due = self.hosts_due.min(self.devices_due);
+        if self.slow_due <= started
+            && let Some(end) = self.time.or(self.evaluated_at)
+        {
+            return self.poll_slow(started, end).await;
+        }
+        let mut due = self.hosts_due.min(self.devices_due);
+        if self.evaluated_at.is_some() {
+            due = due.min(self.slow_due);
+        }
         tokio::select! {
             command = self.commands.recv() => command.map_or(PollStep::Ended, PollStep::Interrupted),
             () = sleep_until(due.into()) => PollStep::Done,
         }
+    }
+
+    async fn poll_slow(&mut self, started: Instant, end: f64) -> PollStep {
+        let work = self.source.slow_devices(end);
+        let slow = match until_travel(&mut self.commands, &mut self.range, work).await {
+            Ok(slow) => slow,
+            Err(step) => return step,
+        };
+        self.slow_due = next_due(started, self.interval.max(SLOW_INTERVAL));
+        self.report(FleetEvent::Slow(self.generation, slow))
     }
 
     async fn poll_range(&mut self, request: Box<RangeRequest>) -> PollStep {
@@ -181,6 +210,7 @@ impl PollLoop {
             Ok(hosts) => hosts,
             Err(step) => return step,
         };
+        self.evaluated_at = hosts.as_ref().map_or(self.evaluated_at, |report| report.evaluated_at);
         // At a time in the past nothing changes but what was not answered.
         let is_settled = self.time.is_some() && hosts.as_ref().is_ok_and(|report| report.failed.is_empty());
         let interval = if is_settled { self.interval.max(SETTLED_INTERVAL) } else { self.interval };
@@ -226,7 +256,7 @@ fn next_due(started: Instant, interval: Duration) -> Instant {
     (started + interval).max(now + now.duration_since(started) * MIN_PAUSE_FACTOR)
 }
 
-/// Asks once, for what is printed.
+/// Asks once, for what is printed: hosts, devices, and which of them are slow.
 ///
 /// # Errors
 /// It is not known which hosts there are.
@@ -234,10 +264,15 @@ pub async fn ask_once(
     source: &mut PrometheusSource,
     time: Option<f64>,
     deadline: Duration,
-) -> Result<(HostsReport, DevicesReport), QueryError> {
+) -> Result<(HostsReport, DevicesReport, Result<SlowDevices, QueryError>), QueryError> {
     let answers = async {
         let hosts = source.hosts(time).await?;
-        Ok((hosts, source.devices(time).await))
+        let devices = source.devices(time).await;
+        let slow = match time.or(hosts.evaluated_at) {
+            Some(end) => source.slow_devices(end).await,
+            None => Ok(SlowDevices::new()),
+        };
+        Ok((hosts, devices, slow))
     };
     timeout(deadline, answers).await.unwrap_or(Err(QueryError::Timeout(deadline)))
 }

@@ -4,8 +4,10 @@ use super::answer::{AnswerSeries, parse_answer};
 use super::assemble::{DeviceModels, FleetAnswers, devices_of, host_id, hosts_of, models_of, without_port};
 use super::client::PrometheusClient;
 use super::host::{FleetDevice, FleetHost, FleetHostId};
+use super::judge::{SlowDevices, judge_request, slow_devices};
 use super::plan::{FleetQuery, QueryScope, SAMPLE_TIME, window_for_scrapes};
 use super::query_error::QueryError;
+use super::range::{RangeAnswers, RangeRequest};
 use crate::sanitize::sanitize;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -34,24 +36,6 @@ pub struct DevicesReport {
     /// Queries without an answer; their columns are missing.
     pub failed: FailedQueries,
 }
-
-/// Series over time: expressions, and the times to evaluate them at.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RangeRequest {
-    /// Number of the request, to find what its answers are for.
-    pub id: u64,
-    /// Expressions, each with its name in messages.
-    pub expressions: Vec<(&'static str, String)>,
-    /// First time, seconds since 1970.
-    pub start: f64,
-    /// Last time.
-    pub end: f64,
-    /// Seconds between times.
-    pub step: f64,
-}
-
-/// The answers to a [`RangeRequest`], in its order.
-pub type RangeAnswers = Vec<Result<Vec<AnswerSeries>, QueryError>>;
 
 /// How often models, the interval of scrapes and recorded rules are asked for.
 const SETUP_INTERVAL: Duration = Duration::from_secs(60);
@@ -140,6 +124,10 @@ impl PrometheusSource {
     /// It is not known which hosts there are.
     pub async fn hosts(&mut self, time: Option<f64>) -> Result<HostsReport, QueryError> {
         let (answers, mut failed) = self.ask(&FleetQuery::HOSTS, time).await;
+        // Half a list in place of the whole one would hide what was there.
+        if let Some(at) = failed.iter().position(|(_, why)| why.concerns_server()) {
+            return Err(failed.swap_remove(at).1);
+        }
         let Some((hosts, evaluated_at)) = hosts_of(&answers, &self.scope.host_label) else {
             let is_scrapes = |(name, _): &(&str, QueryError)| *name == FleetQuery::Scrapes.name();
             let at = failed.iter().position(is_scrapes).unwrap_or(0);
@@ -185,6 +173,16 @@ impl PrometheusSource {
             )));
         }
         Ok(found.into_iter().collect())
+    }
+
+    /// The devices that are slower than others of their model, up to a time, seconds since 1970.
+    ///
+    /// # Errors
+    /// What they did could not be read.
+    pub async fn slow_devices(&mut self, end: f64) -> Result<SlowDevices, QueryError> {
+        let request = judge_request(&self.scope, end);
+        let answers = self.range(&request).await;
+        slow_devices(&request, answers, &self.models)
     }
 
     /// Series over time.

@@ -1,6 +1,7 @@
 //! What is known of all hosts: the newest answers, since when there are none, and which hosts are gone.
 
 use super::host::{FleetDevice, FleetHost, FleetHostId, HostPresence};
+use super::judge::{self, SlowDevices};
 use super::poller::FleetEvent;
 use super::query_error::QueryError;
 use super::rank;
@@ -25,8 +26,8 @@ pub struct FleetState {
     pub answered_at: Option<f64>,
     /// Since when the source has not answered, seconds of the local clock, and why.
     pub outage: Option<(f64, QueryError)>,
-    /// Queries without an answer in the newest round, for hosts and for devices.
-    pub failed: [FailedQueries; 2],
+    /// Queries without an answer in the newest round: for hosts, for devices, to judge devices.
+    pub failed: [FailedQueries; 3],
     /// What else could not be read.
     pub notes: Vec<String>,
     /// The source is recordings, which have no present.
@@ -36,6 +37,7 @@ pub struct FleetState {
     /// Number of the journey that this is of.
     pub generation: u64,
     devices_at: Option<f64>,
+    slow: SlowDevices,
     /// When each host was last there, by the source's clock.
     seen: HashMap<FleetHostId, (FleetHost, f64)>,
 }
@@ -51,7 +53,9 @@ impl FleetState {
     /// Takes a report; `now`: seconds of the local clock. Returns whether it is about the time shown.
     pub fn apply(&mut self, event: FleetEvent, now: f64) -> bool {
         match event {
-            FleetEvent::Hosts(generation, _) | FleetEvent::Devices(generation, _) if generation != self.generation => {
+            FleetEvent::Hosts(generation, _) | FleetEvent::Devices(generation, _) | FleetEvent::Slow(generation, _)
+                if generation != self.generation =>
+            {
                 return false;
             }
             FleetEvent::Hosts(_, Ok(report)) => self.apply_hosts(report, now),
@@ -60,6 +64,11 @@ impl FleetState {
                 self.outage = Some((since, why));
             }
             FleetEvent::Devices(_, report) => self.apply_devices(report, now),
+            // A judgement that could not be made leaves none: an old one is none of now.
+            FleetEvent::Slow(_, Ok(slow)) => (self.slow, self.failed[2]) = (slow, FailedQueries::new()),
+            FleetEvent::Slow(_, Err(why)) => {
+                (self.slow, self.failed[2]) = (SlowDevices::new(), vec![(judge::NAME, why)]);
+            }
             FleetEvent::Range(..) => return false,
         }
         self.refresh(now);
@@ -98,6 +107,9 @@ impl FleetState {
         let is_live = self.shown_time.is_none() && !self.is_recorded;
         if is_live && self.devices_at.is_some_and(|at| now - at > DEVICES_MAX_AGE_SECS) {
             self.devices.clear();
+        }
+        for device in &mut self.devices {
+            device.verdict = self.slow.get(&(device.host.clone(), device.device.clone())).cloned();
         }
         let mut p99: HashMap<&FleetHostId, f64> = HashMap::new();
         for device in &self.devices {

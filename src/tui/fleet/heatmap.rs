@@ -3,8 +3,8 @@
 use super::screen::FleetScreen;
 use crate::fleet::heat::{heat_request, heat_values};
 use crate::fleet::host::FleetHost;
+use crate::fleet::range::{RangeAnswers, RangeRequest};
 use crate::fleet::rank::{Urgency, urgency};
-use crate::fleet::source::{RangeAnswers, RangeRequest};
 use crate::tui::widgets::{CellBuffer, Rect, draw_heat_cell, draw_text, draw_text_right, highlight_row};
 
 /// Times that a heat map can show, seconds.

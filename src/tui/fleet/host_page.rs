@@ -1,9 +1,9 @@
 //! The page of a host: its findings, devices and memory over time, and what was not exported.
 
 use super::screen::{FleetScreen, HostPageState};
-use crate::fleet::history::{FindingSpan, HistoryGroup, HistorySeries, history_of, history_request};
+use crate::fleet::history::{FindingSpan, HistoryGroup, HistorySeries, HostHistory, history_of, history_request};
 use crate::fleet::host::{FleetHost, FleetHostId};
-use crate::fleet::source::{RangeAnswers, RangeRequest};
+use crate::fleet::range::{RangeAnswers, RangeRequest};
 use crate::fleet::text::wall_ns;
 use crate::tui::widgets::{
     CellBuffer, Rect, Style, Theme, draw_columns, draw_text, draw_text_right, patch_style, wrap,
@@ -11,10 +11,10 @@ use crate::tui::widgets::{
 
 /// What a page shows at first, seconds.
 const SPAN_SECS: f64 = 3600.0;
-/// Values of each figure.
-const VALUES: usize = 120;
+/// Values of each figure, at least and at most; else as many as there is room for.
+const VALUES: (usize, usize) = (60, 240);
 /// Cells of the names and of the values.
-const NAME_WIDTH: u16 = 26;
+const NAME_WIDTH: u16 = 32;
 const VALUE_WIDTH: u16 = 11;
 /// The page is asked for again this often, and a request without answer given up after this, seconds.
 const INTERVAL_SECS: f64 = 15.0;
@@ -55,7 +55,8 @@ impl FleetScreen {
             return None;
         }
         let span = page.fixed_span.unwrap_or((end - SPAN_SECS, end));
-        let request = Box::new(history_request(&self.scope, &page.host.id, span, VALUES, self.next_request));
+        let request =
+            Box::new(history_request(&self.scope, &page.host.id, span, self.value_count(), self.next_request));
         self.next_request += 1;
         let now = self.now;
         if let Some(page) = &mut self.page {
@@ -131,7 +132,7 @@ impl FleetScreen {
             }
             return;
         };
-        self.draw_span(history.start, history.time_at(history.count.saturating_sub(1)), Rect { y: top, ..inner }, buf);
+        self.draw_span(history, Rect { y: top, ..inner }, buf);
         top += 1;
         let lines = self.page_lines(page, inner.width, theme);
         let height = usize::from(inner.bottom().saturating_sub(top));
@@ -146,16 +147,24 @@ impl FleetScreen {
         Rect { x: line.x + used.min(line.width), width: line.width.saturating_sub(used), height: 1, ..line }
     }
 
-    fn draw_span(&self, start: f64, end: f64, line: Rect, buf: &mut CellBuffer) {
+    /// As many values as the graphs have room for.
+    fn value_count(&self) -> usize {
+        let width = Self::graph_area(Rect::new(0, 0, self.size.0.saturating_sub(2), 1)).width;
+        (usize::from(width) * self.symbols.samples_per_cell()).clamp(VALUES.0, VALUES.1)
+    }
+
+    fn draw_span(&self, history: &HostHistory, line: Rect, buf: &mut CellBuffer) {
+        let (count, start) = (history.count, history.start);
+        let end = history.time_at(count.saturating_sub(1));
         let theme = &self.themes.theme();
         let graph = Self::graph_area(line);
         let date = crate::units::format_rfc3339_in(wall_ns(end), self.utc_offset_secs);
         draw_text(buf, line.x, line.y, date.split('.').next().unwrap_or_default(), NAME_WIDTH, theme.dim);
         // The graph shows the newest values that have room.
-        let shown = f64::from(graph.width) * buf.symbols.samples_per_cell() as f64 / VALUES as f64 * (end - start);
-        let from = (end - shown).max(start);
-        let width = ((end - from) / (end - start).max(1.0) * VALUES as f64) as u16;
-        let cells = width.div_ceil(buf.symbols.samples_per_cell() as u16).min(graph.width);
+        let per_cell = buf.symbols.samples_per_cell();
+        let cells = count.div_ceil(per_cell).min(graph.width.into()) as u16;
+        let shown = count.min(usize::from(cells) * per_cell).saturating_sub(1);
+        let from = end - (end - start) * shown as f64 / count.saturating_sub(1).max(1) as f64;
         draw_text(buf, graph.right() - cells, line.y, &self.time_of_day(from), graph.width, theme.dim);
         draw_text_right(buf, graph.x, line.y, &self.time_of_day(end), graph.width, theme.dim);
     }

@@ -4,7 +4,7 @@ use crate::fleet::heat::HeatQuantity;
 use crate::fleet::history::HostHistory;
 use crate::fleet::host::{FleetHost, FleetHostId};
 use crate::fleet::plan::QueryScope;
-use crate::fleet::source::RangeRequest;
+use crate::fleet::range::RangeRequest;
 use crate::fleet::state::FleetState;
 use crate::tui::action::{Action, FleetAction};
 use crate::tui::key_config::Keymap;

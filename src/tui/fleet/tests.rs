@@ -26,7 +26,7 @@ fn host(name: &str, severity: Option<Severity>) -> FleetHost {
     }
 }
 
-fn device(host: &str, mean_secs: f64, verdict: Option<&str>) -> FleetDevice {
+fn device(host: &str, mean_secs: f64) -> FleetDevice {
     FleetDevice {
         host: FleetHostId { job: "j".into(), instance: format!("{host}:9755") },
         host_name: host.into(),
@@ -34,7 +34,6 @@ fn device(host: &str, mean_secs: f64, verdict: Option<&str>) -> FleetDevice {
         model: Some("DISK 1".into()),
         mean_secs: Some(mean_secs),
         p99_secs: Some(mean_secs * 2.0),
-        verdict: verdict.map(str::to_owned),
         ..FleetDevice::default()
     }
 }
@@ -45,8 +44,10 @@ fn screen() -> FleetScreen {
     let hosts = vec![host("fine", None), host("bad", Some(Severity::Critical)), host("warned", Some(Severity::Warn))];
     let report = HostsReport { hosts, evaluated_at: Some(1000.0), ..HostsReport::default() };
     screen.on_report(FleetEvent::Hosts(0, Ok(report)));
-    let devices = vec![device("fine", 0.004, None), device("bad", 0.04, Some("9.9x its siblings"))];
+    let devices = vec![device("fine", 0.004), device("bad", 0.04)];
     screen.on_report(FleetEvent::Devices(0, DevicesReport { devices, failed: Vec::new() }));
+    let slow = (host("bad", None).id, "sda".to_owned());
+    screen.on_report(FleetEvent::Slow(0, Ok([(slow, "9.9x its siblings".to_owned())].into())));
     screen
 }
 
