@@ -67,7 +67,7 @@ pub(super) struct DeviceUsers {
     group: Option<UserGroup>,
     /// Those with requests of their own that have a small share of the queue or wait behind a stream, longest requests first.
     light_users: Vec<DelayedUser>,
-    /// The first of the users is a stream behind which others wait.
+    /// Some of these wait behind a stream, which is the first of the users or of kernel threads.
     has_stream: bool,
 }
 
@@ -114,11 +114,12 @@ impl DeviceUsers {
         users.retain(|user| user.share >= MOST || !ctx.is_own_process(user.pid));
         let group = UserGroup::of(ctx, users.iter().map(|user| (user.pid, user.share)));
         let several = group.as_ref().filter(|group| group.is_of_several()).map(|group| &group.name);
-        let stream = users.iter().find(|user| of_queue && requests == Requests::All && is_stream(user, &sums)).cloned();
-        let (behind, mut users): (Vec<DeviceUser>, Vec<DeviceUser>) =
-            users.into_iter().partition(|user| stream.as_ref().is_some_and(|stream| waits_behind(user, stream)));
-        let main = users.iter().take_while(|user| user.share >= MIN_SHARE).map(|user| user.pid);
         let unowned = total.without(sums.total(requests));
+        let is_judged = of_queue && requests == Requests::All;
+        let stream = Stream::find(&users, &sums, (unowned, share(unowned))).filter(|_| is_judged);
+        let (behind, mut users): (Vec<DeviceUser>, Vec<DeviceUser>) =
+            users.into_iter().partition(|user| stream.as_ref().is_some_and(|stream| stream.delays(user)));
+        let main = users.iter().take_while(|user| user.share >= MIN_SHARE).map(|user| user.pid);
         let others = sums.queue_use(main, unowned, requests);
         let delayed = |user: &DeviceUser| {
             let request_ms = *request_ms.get(&user.pid)?;
@@ -145,7 +146,8 @@ impl DeviceUsers {
         let is_traced = ctx.system.snapshot.io_attribution.ok().is_some();
         let is_mapped = passes_on(ctx, id);
         let untraced = || untraced_user(ctx, id, secs).filter(|_| !is_traced || is_mapped);
-        let traced = Self::traced(ctx, id, secs, requests).filter(|found| !is_mapped || !found.users.is_empty());
+        let has_users = |found: &Self| !found.users.is_empty() || !found.light_users.is_empty();
+        let traced = Self::traced(ctx, id, secs, requests).filter(|found| !is_mapped || has_users(found));
         traced.unwrap_or_else(|| Self {
             users: untraced().into_iter().collect(),
             of: "bytes",
@@ -267,16 +269,30 @@ impl DeviceUser {
     }
 }
 
-/// Whether a process that does little waits behind a stream.
-fn waits_behind(user: &DeviceUser, stream: &DeviceUser) -> bool {
-    let is_less = stream.bytes_per_s >= STREAM_BYTES_RATIO * user.bytes_per_s;
-    stream.pid != user.pid && user.share >= MIN_SHARE && is_less
+/// What has about half of the queue with large requests: a process, or kernel threads for processes that are not known.
+struct Stream {
+    pid: Option<u32>,
+    bytes_per_s: f64,
 }
 
-/// Whether a process has about half of the queue with large requests.
-fn is_stream(user: &DeviceUser, sums: &DeviceSums) -> bool {
-    let amount = sums.processes.get(&user.pid).map_or(Amount::default(), |sum| sum.amount(Requests::All));
-    user.share >= STREAM_SHARE && amount.requests > 0.0 && amount.bytes >= STREAM_REQUEST_BYTES * amount.requests
+impl Stream {
+    /// `unowned`: what kernel threads do for unknown processes, and its share of the queue.
+    fn find(users: &[DeviceUser], sums: &DeviceSums, unowned: (Amount, f64)) -> Option<Self> {
+        let is_stream = |amount: Amount, share: f64| {
+            share >= STREAM_SHARE && amount.requests > 0.0 && amount.bytes >= STREAM_REQUEST_BYTES * amount.requests
+        };
+        let amount = |pid: u32| sums.processes.get(&pid).map_or(Amount::default(), |sum| sum.amount(Requests::All));
+        let user = users.iter().find(|user| is_stream(amount(user.pid), user.share));
+        let process = user.map(|user| Self { pid: Some(user.pid), bytes_per_s: user.bytes_per_s });
+        let kernel = || Self { pid: None, bytes_per_s: unowned.0.bytes / sums.covered_secs };
+        process.or_else(|| is_stream(unowned.0, unowned.1).then(kernel))
+    }
+
+    /// Whether a process with a share that matters does little and waits behind the stream.
+    fn delays(&self, user: &DeviceUser) -> bool {
+        let is_less = self.bytes_per_s >= STREAM_BYTES_RATIO * user.bytes_per_s;
+        self.pid != Some(user.pid) && user.share >= MIN_SHARE && is_less
+    }
 }
 
 fn untraced_user(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<DeviceUser> {

@@ -434,18 +434,19 @@ fn a_disk_that_is_slow_without_the_stream_is_slow_itself() {
 
 #[test]
 fn who_waits_behind_writeback_of_unknown_processes_is_named_and_is_no_culprit() {
-    let mut machine = TestMachine::new();
-    kernel_thread(&mut machine, 12);
-    machine.ticks(8, |t| {
-        set_device(t, busy_device(SDA, "sda", (30.0, 400.0, 12.0, 400.0, 0.3)));
-        let reader = IoRates { reads_per_s: 9.0, ..reads(0.9, 0.1) };
-        set_attribution(t, vec![owner_io(12, SDA, writes(11.0, 12.0)), owner_io(901, SDA, reader)]);
-    });
-    let found = &machine.evaluate_rule("device-saturated").0[0];
-    assert!(
-        found.title.ends_with("; task901 (901) waits 100 ms for each request behind those of kernel threads"),
-        "{}",
-        found.title
-    );
-    assert_eq!((names(&found.culprits), names(&found.victims)), (vec![], vec!["task901 (901)"]));
+    // Waiting gives the second one a fifth of the queue.
+    for (in_flight, ms) in [(0.9, "100 ms"), (3.0, "333 ms")] {
+        let mut machine = TestMachine::new();
+        kernel_thread(&mut machine, 12);
+        machine.ticks(8, |t| {
+            set_device(t, busy_device(SDA, "sda", (30.0, 400.0, 12.0, 400.0, 0.3)));
+            let flusher = IoRates { writes_per_s: 21.0, ..writes(11.0, 12.0) };
+            let reader = IoRates { reads_per_s: 9.0, ..reads(in_flight, 0.1) };
+            set_attribution(t, vec![owner_io(12, SDA, flusher), owner_io(901, SDA, reader)]);
+        });
+        let found = &machine.evaluate_rule("device-saturated").0[0];
+        let said = format!("; task901 (901) waits {ms} for each request behind those of kernel threads");
+        assert!(found.title.ends_with(&said), "{}", found.title);
+        assert_eq!((names(&found.culprits), names(&found.victims)), (vec![], vec!["task901 (901)"]));
+    }
 }

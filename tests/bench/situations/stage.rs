@@ -241,6 +241,17 @@ impl Stage {
         Ok(path)
     }
 
+    /// Waits until a load has written so much to a file, at most 20 s.
+    pub fn wait_for_size(&self, file: &Path, mb: u64) -> Result<()> {
+        for _ in 0..200 {
+            if fs::metadata(file).is_ok_and(|it| it.len() >= mb << 20) {
+                return Ok(());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+        Err(format!("{} has not {mb} MiB after 20 s", file.display()))
+    }
+
     /// Starts a load on a file or directory.
     pub fn load_on(&mut self, name: &str, path: &Path, words: &str) -> Result<()> {
         self.load(name, &format!("{words} path={}", path.display()))

@@ -132,7 +132,7 @@ pub const SITUATIONS: &[Situation] = &[
             let (table, film) = (stage.file(&at, "table", 64)?, stage.file(&elsewhere, "film", 128)?);
             stage.behave(&slow, "slots=2 read=4 write=4 mb_per_s=15");
             stage.load_on("export", &at.join("dump"), "op=write bs=1048576 mb=300 count=300")?;
-            std::thread::sleep(std::time::Duration::from_secs(1));
+            stage.wait_for_size(&at.join("dump"), 300)?;
             stage.end_load("export");
             stage.load("flush", &format!("op=program run=sync,-f,{}", at.display()))?;
             stage.load_on("database", &table, "op=randread direct=1")?;

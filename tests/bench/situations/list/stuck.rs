@@ -23,7 +23,7 @@ pub const SITUATIONS: &[Situation] = &[
             let (disk, at) = stage.served("ext4", 1024)?;
             stage.behave(&disk, "slots=4 mb_per_s=15");
             stage.load_on("export", &at.join("dump"), "op=write bs=1048576 mb=300 count=300")?;
-            std::thread::sleep(Duration::from_secs(1));
+            stage.wait_for_size(&at.join("dump"), 300)?;
             stage.end_load("export");
             stage.load("sync", "op=program run=sync")?;
             Ok(on(&disk, NOTE).others("sync export").never("hangs stalled"))
