@@ -77,6 +77,8 @@ fn bad_answers_are_errors_that_say_what_to_do() {
         (Mood::Huge, "more than 10 MB; ask for fewer hosts by --match"),
         (Mood::Silent, "no answer within 0.5 s"),
         (Mood::Refusing("timestamp("), "refused by the server: too many samples"),
+        (Mood::Ending("pressure_waiting"), "answers no queries at present: query was canceled"),
+        (Mood::BadGateway, "answers no queries at present: HTTP status 502"),
         (Mood::Authorized("uthorization: Bearer secret"), "--token-file"),
     ] {
         server.set_mood(mood);
@@ -108,15 +110,15 @@ fn passwords_and_tokens_are_read_from_files() {
     let server = FakePrometheus::start(three_hosts());
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("secret");
-    std::fs::write(&file, "geheim\n").unwrap();
+    std::fs::write(&file, "secret\n").unwrap();
     let path = file.to_str().unwrap();
-    // base64 of "u:geheim".
-    server.set_mood(Mood::Authorized("uthorization: Basic dTpnZWhlaW0="));
+    // base64 of "u:secret".
+    server.set_mood(Mood::Authorized("uthorization: Basic dTpzZWNyZXQ="));
     assert_eq!(
         fleet_json(&server.url, &["--user", "u", "--password-file", path])["hosts"].as_array().unwrap().len(),
         3
     );
-    server.set_mood(Mood::Authorized("uthorization: Bearer geheim\r\n"));
+    server.set_mood(Mood::Authorized("uthorization: Bearer secret\r\n"));
     assert_eq!(fleet_json(&server.url, &["--token-file", path])["hosts"].as_array().unwrap().len(), 3);
     std::fs::write(&file, "two\nlines\n").unwrap();
     let error = fleet_error(&server.url, &["--token-file", path]);

@@ -33,6 +33,8 @@ impl AnswerSeries {
 struct ApiAnswer {
     status: String,
     data: Option<ApiData>,
+    #[serde(default, rename = "errorType")]
+    error_type: String,
     error: Option<String>,
 }
 
@@ -56,7 +58,7 @@ struct ApiSeries {
 /// The series of an answer.
 ///
 /// # Errors
-/// The server refused the query, or this is no answer of the query API.
+/// The server refused the query or is about to end, or this is no answer of the query API.
 pub fn parse_answer(body: &[u8]) -> Result<Vec<AnswerSeries>, QueryError> {
     let answer: ApiAnswer = serde_json::from_slice(body).map_err(|err| {
         let start: String = String::from_utf8_lossy(body).chars().take(40).collect();
@@ -64,7 +66,9 @@ pub fn parse_answer(body: &[u8]) -> Result<Vec<AnswerSeries>, QueryError> {
     })?;
     if answer.status != "success" {
         let why = answer.error.unwrap_or_else(|| format!("status {}", answer.status));
-        return Err(QueryError::Refused(sanitize(why)));
+        // A server that shuts down cancels the queries it still has.
+        let is_ending = matches!(answer.error_type.as_str(), "canceled" | "unavailable");
+        return Err(if is_ending { QueryError::Unavailable } else { QueryError::Refused }(sanitize(why)));
     }
     let data = answer.data.ok_or_else(|| QueryError::Garbage("it has no data".into()))?;
     if !matches!(data.kind.as_str(), "vector" | "matrix") {
@@ -94,6 +98,16 @@ mod tests {
         let matrix = br#"{"status":"success","data":{"resultType":"matrix","result":[
             {"metric":{},"values":[[1,"2"],[2,"+Inf"],[3,"4.5"]]}]},"warnings":["x"]}"#;
         assert_eq!(parse_answer(matrix).unwrap()[0].points, [(1.0, 2.0), (3.0, 4.5)]);
+    }
+
+    #[test]
+    fn a_server_that_shuts_down_refuses_no_single_query() {
+        let error = |kind: &str| {
+            let body = format!(r#"{{"status":"error","errorType":"{kind}","error":"no"}}"#);
+            parse_answer(body.as_bytes()).unwrap_err()
+        };
+        assert!(error("canceled").concerns_server() && error("unavailable").concerns_server());
+        assert!(!error("timeout").concerns_server() && !error("execution").concerns_server());
     }
 
     #[test]

@@ -160,11 +160,8 @@ impl PrometheusClient {
             body.extend_from_slice(data);
         }
         let status = response.status();
-        // The query API answers errors of a query with these and says more in the body.
-        let has_reason = matches!(
-            status,
-            StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY | StatusCode::SERVICE_UNAVAILABLE
-        );
+        // The query API answers errors of a query with these and says more in the body; 499 stands for a cancelled one.
+        let has_reason = matches!(status.as_u16(), 400 | 422 | 499 | 500 | 503);
         if status.is_success() || has_reason && body.first() == Some(&b'{') {
             self.sender = Some(sender);
             return Ok(body);
@@ -186,5 +183,6 @@ fn status_error(status: StatusCode, response: &Response<Incoming>, body: &[u8]) 
     let said: String = String::from_utf8_lossy(body).chars().take(MAX_ERROR_CHARS).collect();
     let said = said.lines().next().unwrap_or_default();
     let said = if said.is_empty() { String::new() } else { format!(" ({})", sanitize(said)) };
-    QueryError::Refused(format!("HTTP status {status}{said}{advice}"))
+    let why = format!("HTTP status {status}{said}{advice}");
+    if status.is_server_error() { QueryError::Unavailable(why) } else { QueryError::Refused(why) }
 }

@@ -19,6 +19,9 @@ pub enum QueryError {
     /// The answer is larger than what is read of one.
     #[error("the answer has more than {} MB; ask for fewer hosts by --match", .0 / 1_000_000)]
     TooLarge(usize),
+    /// The server, or a proxy before it, answers no query at present.
+    #[error("the server answers no queries at present: {0}")]
+    Unavailable(String),
     /// The server refused the query.
     #[error("refused by the server: {0}")]
     Refused(String),
@@ -33,6 +36,6 @@ pub enum QueryError {
 impl QueryError {
     /// Whether the next query would fail too, so that it need not be sent.
     pub fn concerns_server(&self) -> bool {
-        matches!(self, QueryError::Connection { .. })
+        matches!(self, QueryError::Connection { .. } | QueryError::Unavailable(_))
     }
 }

@@ -21,6 +21,10 @@ pub enum Mood {
     Silent,
     /// With an error for queries that contain this text.
     Refusing(&'static str),
+    /// As one that shuts down, from the query on that contains this text.
+    Ending(&'static str),
+    /// As a proxy whose server is gone.
+    BadGateway,
     /// Only who has this header.
     Authorized(&'static str),
 }
@@ -139,10 +143,18 @@ fn serve(stream: TcpStream, state: &Mutex<ServerState>) {
             Mood::Refusing(part) if path.contains(part) => {
                 json!({"status": "error", "errorType": "execution", "error": "too many samples"}).to_string()
             }
+            Mood::Ending(part) if path.contains(part) => {
+                json!({"status": "error", "errorType": "canceled", "error": "query was canceled"}).to_string()
+            }
+            Mood::BadGateway => "<html>Bad Gateway</html>".into(),
             _ => json!({"status": "success", "data": answer(&path, &hosts)}).to_string(),
         };
-        let is_refused = matches!(mood, Mood::Authorized(header) if !head.contains(header));
-        let status = if is_refused { "401 Unauthorized" } else { "200 OK" };
+        let status = match mood {
+            Mood::Authorized(header) if !head.contains(header) => "401 Unauthorized",
+            Mood::Ending(part) if path.contains(part) => "503 Service Unavailable",
+            Mood::BadGateway => "502 Bad Gateway",
+            _ => "200 OK",
+        };
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
         if out.write_all(answer.as_bytes()).is_err() {
             return;
