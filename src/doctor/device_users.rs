@@ -37,6 +37,10 @@ const MAX_MISMATCH: f64 = 2.0;
 /// ... and when the device transfers at least this share of what all disks do.
 pub(super) const MAIN_DEVICE_SHARE: f64 = 0.8;
 
+/// Tracing has seen whose requests a device has after this many seconds at most. It counts those that were issued after it
+/// began, when they complete.
+const TRACING_BEGINS_SECS: f64 = 15.0;
+
 /// A process that uses a device.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct DeviceUser {
@@ -137,6 +141,12 @@ impl DeviceUsers {
         let of = if of_queue { "queue" } else { "bytes" };
         let (kernel_share, unowned_share) = (share(kernel), if of_queue { share(unowned) } else { 0.0 });
         Some(Self { users, of, light_users, has_stream: !behind.is_empty(), kernel_share, unowned_share, group })
+    }
+
+    /// Whether tracing has just begun and no request that it counts has completed on the device.
+    pub(super) fn are_not_yet_known(ctx: &RuleContext<'_>, id: DevId) -> bool {
+        let sums = DeviceSums::of(ctx, id, 2.0 * TRACING_BEGINS_SECS);
+        sums.is_some_and(|sums| sums.covered_secs < TRACING_BEGINS_SECS && sums.total(Requests::All).queue <= 0.0)
     }
 
     /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing, and on a

@@ -21,6 +21,9 @@ const LARGE_KB: f64 = 96.0;
 /// From here on requests count as sequential.
 const SEQUENTIAL_PCT: f64 = 75.0;
 
+/// With a smaller share of reads a device only writes.
+const ONLY_WRITES_PCT: f64 = 1.0;
+
 /// Whether the device is saturated in this tick: a deep queue, or a shorter one with an await that is slow for the
 /// class. Flushes and discards that set its pace have rules of their own.
 pub(super) fn is_saturated(device: &DiskRate, class: StorageClass) -> bool {
@@ -104,6 +107,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     });
     for (id, since) in found.iter().copied().chain(behind_stream) {
         let load = DeviceLoad::of(ctx, id, ctx.figure_secs(since, WINDOW_SECS));
+        // Whether writes are those of programs or a backlog that nobody waits for shows by who issues them.
+        let load = load.filter(|load| load.read_pct >= ONLY_WRITES_PCT || !DeviceUsers::are_not_yet_known(ctx, id));
         out.extend(load.map(|load| build_finding(ctx, id, &load, since)));
     }
     Ok(())
@@ -134,7 +139,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
     let secs = ctx.figure_secs(since, WINDOW_SECS);
     let users = DeviceUsers::find(ctx, id, secs, Requests::All);
     // Whom a backlog of writeback delays has findings of its own: slow syncs, whose flushes wait here, and throttled writers.
-    let is_backlog = load.read_pct < 1.0 && {
+    let is_backlog = load.read_pct < ONLY_WRITES_PCT && {
         let users = DeviceUsers::find(ctx, id, secs, Requests::Data);
         users.is_only_writeback() && !users.delay_others(limits.slow_ms)
     };

@@ -118,6 +118,24 @@ fn a_backlog_is_one_also_for_a_sync_whose_flush_waits_behind_it() {
 }
 
 #[test]
+fn writes_are_not_judged_before_tracing_has_seen_whose_they_are() {
+    let found = |ticks, read_share: f64, is_traced: bool| {
+        let mut machine = TestMachine::new();
+        machine.ticks(ticks, |t| {
+            set_device(t, busy_device(SDA, "sda", (119.0, 610.0, 73.0, 512.0, read_share)));
+            if is_traced {
+                set_attribution(t, Vec::new());
+            }
+        });
+        machine.evaluate_rule("device-saturated").0.first().map(|found| found.severity)
+    };
+    assert_eq!(found(8, 0.0, true), None);
+    assert_eq!(found(8, 0.5, true), Some(Severity::Critical), "reads are waited for");
+    assert_eq!(found(8, 0.0, false), Some(Severity::Critical), "without tracing nobody will be known");
+    assert_eq!(found(20, 0.0, true), Some(Severity::Critical), "a device whose requests are not traced");
+}
+
+#[test]
 fn users_of_a_slow_device_are_named() {
     let mut machine = TestMachine::new();
     machine.ticks(8, |t| {
@@ -234,7 +252,7 @@ fn process_is_named_by_traced_io_not_by_its_counters() {
 #[test]
 fn nobody_is_named_where_tracing_attributes_nothing() {
     let mut machine = TestMachine::new();
-    machine.ticks(8, |t| {
+    machine.ticks(20, |t| {
         set_device(t, busy_device(VDA, "vda", (800.0, 40.0, 32.0, 512.0, 0.0)));
         set_attribution(t, Vec::new());
     });
