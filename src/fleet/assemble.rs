@@ -195,8 +195,7 @@ pub fn devices_of(
             });
             match query {
                 FleetQuery::Requests => device.requests_per_sec = Some(value),
-                // The sum of the time of requests per second; divided below.
-                FleetQuery::RequestTime => device.mean_secs = Some(value),
+                FleetQuery::MeanTime => device.mean_secs = Some(value),
                 FleetQuery::P99 => device.p99_secs = Some(value),
                 FleetQuery::Bytes => device.bytes_per_sec = Some(value),
                 FleetQuery::Stalled => device.is_stalled = true,
@@ -204,12 +203,7 @@ pub fn devices_of(
             }
         }
     }
-    let mut devices: Vec<FleetDevice> = devices.into_values().collect();
-    for device in &mut devices {
-        let requests = device.requests_per_sec.filter(|rate| *rate > 0.0);
-        device.mean_secs = device.mean_secs.zip(requests).map(|(time, requests)| time / requests);
-    }
-    devices
+    devices.into_values().collect()
 }
 
 /// The models that an answer names.

@@ -141,10 +141,10 @@ pub enum FleetDeviceColumn {
     Model,
     Host,
     Device,
-    Requests,
-    Bytes,
     Mean,
     P99,
+    Requests,
+    Bytes,
     State,
 }
 
@@ -182,7 +182,8 @@ pub type FleetDeviceValue = for<'r> fn(&'r FleetDeviceRow<'_>) -> CellValue<'r>;
 /// A column of the list of devices.
 pub type FleetDeviceColumnSpec = ColumnSpec<FleetDeviceColumn, FleetDeviceValue>;
 
-/// The list of devices, those of a model beside each other.
+/// The list of devices, those of a model beside each other. Where there is little room the last columns go first, and times
+/// are what devices are compared by.
 pub const FLEET_DEVICE_COLUMNS: &[FleetDeviceColumnSpec] = &[
     ColumnSpec::left(
         FleetDeviceColumn::Model,
@@ -200,20 +201,6 @@ pub const FLEET_DEVICE_COLUMNS: &[FleetDeviceColumnSpec] = &[
         "name of the device",
     ),
     ColumnSpec::right(
-        FleetDeviceColumn::Requests,
-        "req/s",
-        7,
-        |r| r.device.requests_per_sec.map_or(CellValue::Missing, CellValue::Count),
-        "completed requests per second",
-    ),
-    ColumnSpec::right(
-        FleetDeviceColumn::Bytes,
-        "B/s",
-        6,
-        |r| CellValue::bytes(r.device.bytes_per_sec),
-        "bytes read and written per second; exported with --all only",
-    ),
-    ColumnSpec::right(
         FleetDeviceColumn::Mean,
         "mean ms",
         8,
@@ -226,6 +213,20 @@ pub const FLEET_DEVICE_COLUMNS: &[FleetDeviceColumnSpec] = &[
         8,
         |r| millis(r.device.p99_secs),
         "99th percentile of the same, milliseconds",
+    ),
+    ColumnSpec::right(
+        FleetDeviceColumn::Requests,
+        "req/s",
+        7,
+        |r| r.device.requests_per_sec.map_or(CellValue::Missing, CellValue::Count),
+        "completed requests per second",
+    ),
+    ColumnSpec::right(
+        FleetDeviceColumn::Bytes,
+        "B/s",
+        6,
+        |r| CellValue::bytes(r.device.bytes_per_sec),
+        "bytes read and written per second; exported with --all only",
     ),
     ColumnSpec::left(
         FleetDeviceColumn::State,

@@ -46,9 +46,9 @@ pub enum FleetQuery {
     Throttled,
     /// Requests by device.
     Requests,
-    /// Time of requests by device.
+    /// Mean time of requests by device.
     #[strum(serialize = "latency")]
-    RequestTime,
+    MeanTime,
     /// 99th percentile by device.
     P99,
     /// Bytes by device.
@@ -70,7 +70,7 @@ impl FleetQuery {
     pub const HOSTS: [Self; 6] =
         [Self::Scrapes, Self::Samples, Self::Gauges, Self::Findings, Self::IoPressure, Self::Throttled];
     /// The queries for the list of devices.
-    pub const DEVICES: [Self; 5] = [Self::Requests, Self::RequestTime, Self::P99, Self::Bytes, Self::Stalled];
+    pub const DEVICES: [Self; 5] = [Self::Requests, Self::MeanTime, Self::P99, Self::Bytes, Self::Stalled];
     /// What seldom changes.
     pub const SETUP: [Self; 3] = [Self::ScrapeCount, Self::RecordedRule, Self::Models];
 
@@ -105,9 +105,12 @@ impl FleetQuery {
             Self::Requests => {
                 format!("sum by ({by},device) ({})", rate("iotop_plus_device_request_seconds_count", ""))
             }
-            Self::RequestTime => {
-                format!("sum by ({by},device) ({})", rate("iotop_plus_device_request_seconds_sum", ""))
-            }
+            // In one query: the values of two, of which a scrape came between, do not belong together.
+            Self::MeanTime => format!(
+                "sum by ({by},device) ({}) / sum by ({by},device) ({})",
+                rate("iotop_plus_device_request_seconds_sum", ""),
+                rate("iotop_plus_device_request_seconds_count", "")
+            ),
             Self::P99 if scope.has_recorded_p99 => format!("max by ({by},device) ({})", one(RECORDED_P99, "")),
             Self::P99 => format!(
                 "histogram_quantile(0.99, sum by ({by},device,le) ({}))",

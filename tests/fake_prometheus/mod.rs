@@ -236,7 +236,7 @@ fn host_series(path: &str, host: &FakeHost, at: f64) -> Vec<(Value, f64)> {
             host.devices.iter().map(|(name, model, _)| (labels(&[("device", name), ("model", model)]), 1.0)).collect()
         }
         // The sum of times is the mean times the requests.
-        () if has("request_seconds_sum") && has("/ (sum") => devices(|mean| mean),
+        () if has("request_seconds_sum") && has(") / ") => devices(|mean| mean),
         () if has("request_seconds_sum") => devices(|mean| mean * 100.0),
         () if has("request_seconds_count") => devices(|_| 100.0),
         () if has("request_seconds_bucket") => devices(|mean| mean * 4.0),
