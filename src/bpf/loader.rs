@@ -2,6 +2,7 @@
 
 use super::bpf_sys::BpfMap;
 use super::kernel_info::KernelInfo;
+use super::packed_object::PackedObject;
 use super::unavailable::{ProbeUnavailable, THE_MAPS, load_failure};
 use aya::maps::Map;
 use aya::programs::{BtfTracePoint, ProgramError, TracePoint};
@@ -12,7 +13,7 @@ use std::os::fd::AsFd;
 /// [`attach_all`] and [`attach_tracefs`].
 pub(super) fn open_object(
     kernel: &KernelInfo,
-    object: &[u8],
+    object: PackedObject,
     settings: &[(&str, bool)],
 ) -> Result<Ebpf, ProbeUnavailable> {
     open_object_with(kernel, object, settings, &[])
@@ -21,7 +22,7 @@ pub(super) fn open_object(
 /// Like [`open_object`]; sets addresses (`const volatile` of eight bytes) as well.
 pub(super) fn open_object_with(
     kernel: &KernelInfo,
-    object: &[u8],
+    object: PackedObject,
     settings: &[(&str, bool)],
     addresses: &[(&str, u64)],
 ) -> Result<Ebpf, ProbeUnavailable> {
@@ -34,7 +35,7 @@ pub(super) fn open_object_with(
     for (name, address) in addresses {
         loader.override_global(name, address, true);
     }
-    loader.load(object).map_err(|err| load_failure(THE_MAPS, &err))
+    object.with_bytes(|object| loader.load(object).map_err(|err| load_failure(THE_MAPS, &err)))
 }
 
 /// Opens a map with keys of `K` bytes. `value_len`: bytes of a value as read by user space. The object keeps its own

@@ -8,19 +8,20 @@ use super::bpf_sys::BpfMap;
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::{c_string, read_u64};
 use super::loader::{self, attach_all, open_map};
+use super::packed_object::{PackedObject, packed_object};
 use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::memory_stalls::{MemoryStallsRaw, RECLAIM, StallCounter, THROTTLE, TaskStallCounters};
 use crate::model::process::USER_HZ;
-use aya::{Ebpf, include_bytes_aligned};
+use aya::Ebpf;
 use rustix::time::{ClockId, clock_getres};
 use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../assets/trace/stalls.bpf.o");
+static BPF_OBJECT: PackedObject = packed_object!("stalls");
 
 /// `struct key` and `struct held` in `assets/trace/stalls.bpf.c`.
 const KEY_LEN: usize = 16;

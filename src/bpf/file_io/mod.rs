@@ -10,19 +10,20 @@ use super::chain::Chained;
 use super::io_accounting::OwnerPrograms;
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
+use super::packed_object::{PackedObject, packed_object};
 use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::request_control::RequestedProbe;
 use super::unavailable::ProbeUnavailable;
 use crate::model::file_io::{FileIoRaw, NOT_REQUESTED};
-use aya::{Ebpf, include_bytes_aligned};
+use aya::Ebpf;
 use rustix::time::ClockId;
 use std::io;
 use std::sync::Arc;
 use tables::{FileTables, IDLE_READS};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/files.bpf.o");
+static BPF_OBJECT: PackedObject = packed_object!("files");
 
 pub struct FileIoProbe {
     _chained: Option<Chained>,

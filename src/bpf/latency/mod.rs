@@ -8,20 +8,21 @@ use super::io_accounting::{OwnerPrograms, count_losses};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::pack_device;
 use super::loader::{self, attach_all};
+use super::packed_object::{PackedObject, packed_object};
 use super::probe::Probe;
 use super::reading_cache::{ChangeMaps, ReadingCache};
 use super::unavailable::{ProbeUnavailable, note_missing};
 use crate::model::disk::DevId;
 use crate::model::latency::LatencyRaw;
 use crate::root::Root;
-use aya::{Ebpf, include_bytes_aligned};
+use aya::Ebpf;
 use histogram_maps::{HistogramKey, HistogramMaps};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/requests.bpf.o");
+static BPF_OBJECT: PackedObject = packed_object!("requests");
 
 /// Readings after which the maps are read even if nothing changed.
 const MAX_CACHED_READS: u32 = 60;

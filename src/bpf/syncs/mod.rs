@@ -9,6 +9,7 @@ mod wait_sampler;
 use super::bpf_sys::{BpfMap, clock_ns};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
+use super::packed_object::{PackedObject, packed_object};
 use super::probe::Probe;
 use super::request_control::RequestedProbe;
 use super::unavailable::ProbeUnavailable;
@@ -16,7 +17,7 @@ use crate::model::reading::describe_io_error;
 use crate::model::syncs::{NOT_REQUESTED, SyncCall, SyncsRaw};
 use crate::root::Root;
 use crate::tuning::sudo::privilege_advice;
-use aya::{Ebpf, include_bytes_aligned};
+use aya::Ebpf;
 use rustix::time::ClockId;
 use std::io;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use tables::SyncTables;
 use wait_sampler::WaitSampler;
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/syncs.bpf.o");
+static BPF_OBJECT: PackedObject = packed_object!("syncs");
 
 /// Mount points of tracefs below /sys/kernel.
 const TRACEFS_DIRS: [&str; 2] = ["tracing", "debug/tracing"];

@@ -9,13 +9,14 @@ mod record;
 use super::bpf_sys;
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader;
+use super::packed_object::{PackedObject, packed_object};
 use super::probe::Probe;
 use super::unavailable::{ProbeUnavailable, load_failure};
 use crate::model::process::USER_HZ;
 use crate::parse::task;
 use crate::root::Root;
 use aya::programs::{Iter, ProgramError};
-use aya::{Btf, Ebpf, include_bytes_aligned};
+use aya::{Btf, Ebpf};
 pub(crate) use record::{TaskCounters, TaskRecord};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
@@ -25,7 +26,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/tasks.bpf.o");
+static BPF_OBJECT: PackedObject = packed_object!("tasks");
 
 /// Most bytes that one read returns (bpf_seq_read, kernel/bpf/bpf_iter.c).
 const READ_LEN: usize = 32 << 10;

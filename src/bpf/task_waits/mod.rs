@@ -11,13 +11,14 @@ use super::chain::{self, Chained};
 use super::io_accounting::{IO_START, RQ_INSERT};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::loader::{self, attach_all, open_map};
+use super::packed_object::{PackedObject, packed_object};
 use super::probe::Probe;
 use super::request_control::RequestedProbe;
 use super::task_iter::attach_iter;
 use super::unavailable::{ProbeUnavailable, load_failure, note_missing};
 use crate::model::task_waits::{NOT_REQUESTED, TaskWaitsRaw};
+use aya::Ebpf;
 use aya::programs::ProgramError;
-use aya::{Ebpf, include_bytes_aligned};
 use rustix::io::Errno;
 use rustix::time::ClockId;
 use std::io;
@@ -27,7 +28,7 @@ use symbols::Symbols;
 use tables::WaitTables;
 
 /// The compiled programs; `assets/trace/build.sh` rebuilds them.
-static BPF_OBJECT: &[u8] = include_bytes_aligned!("../../../assets/trace/waits.bpf.o");
+static BPF_OBJECT: PackedObject = packed_object!("waits");
 
 pub struct TaskWaitProbe {
     _chained: Option<Chained>,
