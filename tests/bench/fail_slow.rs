@@ -50,6 +50,9 @@ struct Args {
     /// Judge these samples and measure nothing.
     #[arg(long)]
     samples: Option<PathBuf>,
+    /// What a request of the samples takes on healthy devices, ms.
+    #[arg(long, default_value_t = BASE.as_millis() as u64, requires = "samples")]
+    base_ms: u64,
     /// Write the samples to this file, too.
     #[arg(long)]
     keep: Option<PathBuf>,
@@ -62,7 +65,9 @@ fn main() -> ExitCode {
     let args = Args::parse();
     if let Some(file) = &args.samples {
         let text = std::fs::read_to_string(file).expect("a file of samples");
-        print_table(&round::parse(&text));
+        let rounds = round::parse(&text);
+        rounds.iter().for_each(|round| println!("{}", round.summary()));
+        print_table(&rounds, args.base_ms);
         return ExitCode::SUCCESS;
     }
     if let Some(lab) = std::env::var_os(LAB_ENV) {
@@ -121,7 +126,7 @@ fn measure(lab: &Path, args: &Args) -> ExitCode {
         }
         println!("{}", round::parse(&text).last().map(Round::summary).unwrap_or_default());
     }
-    print_table(&round::parse(&text));
+    print_table(&round::parse(&text), args.base_ms);
     ExitCode::SUCCESS
 }
 
@@ -152,7 +157,7 @@ fn play_round(disks: &[HangingDisk], slow: &[usize], delay: Duration, random: &m
     disks.iter().for_each(|disk| disk.set_delay(BASE));
 }
 
-fn print_table(rounds: &[Round]) {
+fn print_table(rounds: &[Round], base_ms: u64) {
     let mut tallies: BTreeMap<u64, Tally> = BTreeMap::new();
     let mut all = Tally::default();
     for round in rounds {
@@ -163,7 +168,7 @@ fn print_table(rounds: &[Round]) {
     println!("\n| delay | rounds | slow devices | found | slowdown, median | healthy devices | false alarms |");
     println!("|---|---|---|---|---|---|---|");
     for (delay, tally) in &mut tallies {
-        let name = if *delay == 0 { "none".to_owned() } else { format!("{delay} ms more than 2 ms") };
+        let name = if *delay == 0 { "none".to_owned() } else { format!("{delay} ms more than {base_ms} ms") };
         println!("{}", tally.row(&name));
     }
     println!("{}", all.row("all"));
