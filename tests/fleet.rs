@@ -266,3 +266,73 @@ fn prometheus_answers_every_query() {
         std::thread::sleep(Duration::from_millis(500));
     }
 }
+
+/// Prometheus with TLS, a certificate for localhost and the user `reader`, whose password is in the file `password`.
+fn start_https_prometheus(dir: &Path, port: u16) -> Running {
+    let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
+    let made = Command::new("openssl")
+        .args([
+            "req",
+            "-x509",
+            "-nodes",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-subj",
+            "/CN=localhost",
+        ])
+        .args(["-addext", "subjectAltName=DNS:localhost", "-keyout", &file("key.pem"), "-out", &file("cert.pem")])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let hash = bcrypt::hash("secret", 4).unwrap();
+    let tls = "tls_server_config: {cert_file: cert.pem, key_file: key.pem}";
+    std::fs::write(file("web.yml"), format!("{tls}\nbasic_auth_users: {{reader: '{hash}'}}\n")).unwrap();
+    std::fs::write(file("password"), "secret\n").unwrap();
+    std::fs::write(file("p.yml"), "").unwrap();
+    start(Command::new("prometheus").args([
+        format!("--config.file={}", file("p.yml")),
+        format!("--web.config.file={}", file("web.yml")),
+        format!("--storage.tsdb.path={}", file("data")),
+        format!("--web.listen-address=localhost:{port}"),
+    ]))
+}
+
+#[test]
+fn https_is_asked_by_openssl_and_checks_the_certificate() {
+    for program in ["prometheus", "openssl"] {
+        if Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+            eprintln!("SKIPPED https_is_asked_by_openssl_and_checks_the_certificate: needs {program}");
+            return;
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let _server = start_https_prometheus(dir.path(), port);
+    let url = format!("https://localhost:{port}");
+    let [ca, password] = ["cert.pem", "password"].map(|name| dir.path().join(name).to_str().unwrap().to_owned());
+    let trusted = ["--ca-file", &ca];
+    let known = ["--format", "json", "--ca-file", &ca, "--user", "reader", "--password-file", &password];
+    let started = Instant::now();
+    let said = loop {
+        let out = fleet(&url, &known);
+        let said = String::from_utf8_lossy(&out.stderr).into_owned();
+        if out.status.success() {
+            break said;
+        }
+        assert!(started.elapsed() < TIMEOUT, "{said}");
+        std::thread::sleep(Duration::from_millis(500));
+    };
+    assert!(said.contains(&format!("no host: {url} has no series")), "{said}");
+    let untrusted = fleet_error(&url, &[]);
+    assert!(untrusted.contains("self") && untrusted.contains("--ca-file"), "{untrusted}");
+    let other_name = fleet_error(&format!("https://127.0.0.1:{port}"), &trusted);
+    assert!(other_name.contains("mismatch") && other_name.contains("give the name"), "{other_name}");
+    let unknown = fleet_error(&url, &trusted);
+    assert!(unknown.contains("401") && unknown.contains("--password-file"), "{unknown}");
+    let plain = fleet_error(&format!("http://localhost:{port}"), &trusted);
+    assert!(plain.contains("--ca-file is for a URL"), "{plain}");
+    let refused = fleet_error(&format!("https://localhost:{}", free_port()), &trusted);
+    assert!(refused.contains("refused"), "{refused}");
+}

@@ -31,13 +31,13 @@ use std::time::Duration;
                         iotop-plus fleet --prometheus http://localhost:9090 --match 'job=\"iotop-plus\",dc=\"fra\"'\n  \
                         iotop-plus fleet --recordings /srv/recordings\n  \
                         iotop-plus fleet --prometheus http://localhost:9090 --format json | jq '.hosts[0]'\n\n\
-                        The hosts run `iotop-plus export`. There is no TLS: for a server that has it, run a proxy on this machine.")]
+                        The hosts run `iotop-plus export`. https takes the program openssl of this machine.")]
 pub(super) struct FleetArgs {
-    /// URL of Prometheus, or of what speaks its query API: http://HOST:PORT with its prefix, if it has one.
+    /// URL of Prometheus, or of what speaks its query API: http://HOST:PORT or https://HOST with its prefix, if it has one.
     #[arg(long, value_name = "URL", required_unless_present = "recordings")]
     prometheus: Option<PrometheusUrl>,
     /// Directory of recordings, one for each host, in place of Prometheus.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["prometheus", "user", "token_file", "matchers", "host_label", "timeout", "window", "delay"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["prometheus", "user", "token_file", "ca_file", "matchers", "host_label", "timeout", "window", "delay"])]
     recordings: Option<PathBuf>,
     #[command(flatten)]
     access: AccessArgs,

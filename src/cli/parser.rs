@@ -201,7 +201,7 @@ mod tests {
         for args in [
             vec!["fleet"],
             vec!["fleet", "--prometheus", "localhost:9090"],
-            vec!["fleet", "--prometheus", "https://localhost"],
+            vec!["fleet", "--prometheus", "ftp://localhost"],
             vec!["fleet", "--prometheus", "http://h", "--user", "u"],
             vec!["fleet", "--prometheus", "http://h", "--token-file", "t", "--user", "u", "--password-file", "p"],
             vec!["fleet", "--prometheus", "http://h", "--timeout", "0"],
@@ -210,6 +210,7 @@ mod tests {
             vec!["replay", "--from-prometheus", "http://h"],
             vec!["fleet", "--recordings", "d", "--prometheus", "http://h"],
             vec!["fleet", "--recordings", "d", "--window", "30"],
+            vec!["fleet", "--recordings", "d", "--ca-file", "c"],
         ] {
             assert_refused(&args);
         }

@@ -26,6 +26,9 @@ pub(super) struct AccessArgs {
     /// File with a bearer token, and nothing else.
     #[arg(long, value_name = "FILE", conflicts_with = "user")]
     token_file: Option<PathBuf>,
+    /// For https: trust the certificates of this file (PEM), in place of the system's.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
     /// Only hosts whose series have these labels, such as job="iotop-plus",dc=~"fra|ams".
     #[arg(long = "match", value_name = "MATCHERS", default_value = "", hide_default_value = true,
           value_parser = parse_matchers)]
@@ -79,6 +82,7 @@ impl AccessArgs {
         let options = [
             (self.user.is_some(), "user"),
             (self.token_file.is_some(), "token-file"),
+            (self.ca_file.is_some(), "ca-file"),
             (!self.matchers.is_empty(), "match"),
             (self.host_label != "instance", "host-label"),
             (self.timeout != DEFAULT_TIMEOUT_SECS, "timeout"),
@@ -94,7 +98,14 @@ impl AccessArgs {
             (_, _, Some(file)) => Some(Credentials::Bearer(read_secret(file)?)),
             _ => None,
         };
+        if let Some(file) = &self.ca_file {
+            if !url.is_tls {
+                return Err(usage("--ca-file is for a URL that begins with https://"));
+            }
+            std::fs::File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
+        }
         let client = PrometheusClient::new(url, credentials.as_ref(), self.query_timeout()).map_err(usage)?;
+        let client = client.with_ca_file(self.ca_file.clone());
         let scope = QueryScope {
             matchers: self.matchers.clone(),
             host_label: self.host_label.clone(),

@@ -1,5 +1,6 @@
 //! Asks Prometheus: one connection, one request at a time, each with a deadline and a limit of the answer's size.
 
+use super::openssl::{self, OpensslProcess};
 use super::query_error::QueryError;
 use super::url::{PrometheusUrl, percent_encode};
 use crate::sanitize::sanitize;
@@ -10,7 +11,9 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, AUTHORIZATION, HOST, HeaderValue, LOCATION, USER_AGENT};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::path::PathBuf;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -48,8 +51,11 @@ pub struct PrometheusClient {
     url: PrometheusUrl,
     authorization: Option<HeaderValue>,
     deadline: Duration,
-    /// The open connection.
+    /// For https, the certificates to trust in place of the system's.
+    ca_file: Option<PathBuf>,
+    /// The open connection, and what gives it TLS.
     sender: Option<SendRequest<Empty<Bytes>>>,
+    tls: Option<OpensslProcess>,
 }
 
 impl PrometheusClient {
@@ -64,7 +70,12 @@ impl PrometheusClient {
             }
             None => None,
         };
-        Ok(Self { url, authorization, deadline, sender: None })
+        Ok(Self { url, authorization, deadline, ca_file: None, sender: None, tls: None })
+    }
+
+    /// The same that trusts the certificates of this file for https, and no others.
+    pub fn with_ca_file(self, ca_file: Option<PathBuf>) -> Self {
+        Self { ca_file, ..self }
     }
 
     /// Asks for a path below the URL's prefix. The server is asked to give up at the same deadline.
@@ -77,13 +88,17 @@ impl PrometheusClient {
             target.push_str(&format!("&{name}="));
             percent_encode(&mut target, value);
         }
-        let answer = match timeout(self.deadline, self.exchange(&target)).await {
+        let mut answer = match timeout(self.deadline, self.exchange(&target)).await {
             Ok(answer) => answer,
             Err(_) => Err(QueryError::Timeout(self.deadline)),
         };
         if answer.is_err() {
             // What is left of the answer must not be taken for the next one.
             self.sender = None;
+            let said = self.tls.take().and_then(OpensslProcess::failure);
+            if let (Err(QueryError::Connection { why, .. }), Some(said)) = (&mut answer, said) {
+                *why = said;
+            }
         }
         answer
     }
@@ -110,13 +125,24 @@ impl PrometheusClient {
         QueryError::Connection { server: self.url.authority.clone(), why: sanitize(text) }
     }
 
-    async fn connect(&self) -> Result<SendRequest<Empty<Bytes>>, QueryError> {
+    async fn connect(&mut self) -> Result<SendRequest<Empty<Bytes>>, QueryError> {
+        self.tls = None;
+        let failed = |why: String| QueryError::Connection { server: self.url.authority.clone(), why };
+        if self.url.is_tls {
+            let (stream, process) = openssl::start(&self.url, self.ca_file.as_deref()).map_err(failed)?;
+            self.tls = Some(process);
+            return self.begin(stream).await;
+        }
         let stream = TcpStream::connect((self.url.host.as_str(), self.url.port)).await;
-        let stream = stream.map_err(|err| QueryError::Connection {
-            server: self.url.authority.clone(),
-            why: crate::model::reading::describe_io_error(&err),
-        })?;
+        let stream = stream.map_err(|err| failed(crate::model::reading::describe_io_error(&err)))?;
         let _ = stream.set_nodelay(true);
+        self.begin(stream).await
+    }
+
+    async fn begin<S>(&self, stream: S) -> Result<SendRequest<Empty<Bytes>>, QueryError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|why| self.broken(&why))?;
         // It ends with the sender.
         tokio::spawn(async move { _ = connection.await });

@@ -12,6 +12,7 @@ pub mod history;
 pub mod history_text;
 pub mod host;
 pub mod judge;
+mod openssl;
 pub mod plan;
 pub mod poller;
 pub mod query_error;

@@ -7,6 +7,8 @@ use hyper::Uri;
 pub struct PrometheusUrl {
     /// Name or address, without the brackets of IPv6.
     pub host: String,
+    /// Whether it is https.
+    pub is_tls: bool,
     /// TCP port.
     pub port: u16,
     /// For the header Host: with the port, as it was given.
@@ -18,24 +20,17 @@ pub struct PrometheusUrl {
 impl std::str::FromStr for PrometheusUrl {
     type Err = String;
 
-    /// Parses `http://HOST[:PORT][/PREFIX]`.
+    /// Parses `http://HOST[:PORT][/PREFIX]`, or the same with https.
     ///
     /// # Errors
     /// What is wrong, and what to write instead.
     fn from_str(text: &str) -> Result<Self, String> {
         let uri: Uri = text.parse().map_err(|_| "is no URL; write http://HOST:PORT, as in http://localhost:9090")?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                let host = uri.host().unwrap_or("HOST");
-                return Err(format!(
-                    "https is not supported: the program has no TLS. Run a proxy on this machine, such as \
-                     socat TCP-LISTEN:9090,bind=127.0.0.1,fork OPENSSL:{host}:{}, and give http://127.0.0.1:9090",
-                    uri.port_u16().unwrap_or(443)
-                ));
-            }
-            _ => return Err("must begin with http://, as in http://localhost:9090".into()),
-        }
+        let is_tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err("must begin with http:// or https://, as in http://localhost:9090".into()),
+        };
         let authority = uri.authority().ok_or("has no host; write http://HOST:PORT")?;
         if authority.as_str().contains('@') {
             return Err("has a user or password; give them by --user and --password-file".into());
@@ -46,7 +41,8 @@ impl std::str::FromStr for PrometheusUrl {
         let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self {
             host,
-            port: authority.port_u16().unwrap_or(80),
+            is_tls,
+            port: authority.port_u16().unwrap_or(if is_tls { 443 } else { 80 }),
             authority: authority.as_str().to_owned(),
             prefix: uri.path().trim_end_matches('/').to_owned(),
         })
@@ -55,7 +51,8 @@ impl std::str::FromStr for PrometheusUrl {
 
 impl std::fmt::Display for PrometheusUrl {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.prefix)
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}{}", self.authority, self.prefix)
     }
 }
 
@@ -82,14 +79,14 @@ mod tests {
         assert_eq!(url.to_string(), "http://prom.example:9090/prometheus");
         let url = parse("http://[::1]:9090");
         assert_eq!((&*url.host, &*url.authority, &*url.prefix), ("::1", "[::1]:9090", ""));
-        assert_eq!(parse("http://prom").port, 80);
+        assert_eq!((parse("http://prom").port, parse("http://prom").is_tls), (80, false));
+        let url = parse("https://prom.example/x");
+        assert_eq!((url.port, url.is_tls, &*url.to_string()), (443, true, "https://prom.example/x"));
     }
 
     #[test]
     fn what_cannot_be_asked_is_refused_with_what_to_write() {
         let error = |text: &str| text.parse::<PrometheusUrl>().unwrap_err();
-        let https = error("https://prom.example/");
-        assert!(https.contains("no TLS") && https.contains("OPENSSL:prom.example:443"), "{https}");
         assert!(error("http://u:p@prom:9090").contains("--password-file"));
         assert!(error("localhost:9090").contains("http://"));
         assert!(error("http://a b").contains("is no URL"));
