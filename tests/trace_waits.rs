@@ -163,6 +163,27 @@ fn direct_reads_wait_for_their_device() {
 }
 
 #[test]
+fn waits_for_asynchronous_io_are_those_for_direct_io() {
+    let _lock = lock();
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped waits_for_asynchronous_io_are_those_for_direct_io: {why}"),
+    };
+    let tracer = load_tracer();
+    for (engine, function) in [("io_uring", "io_cqring_wait"), ("libaio", "read_events")] {
+        let mut command = Command::new("fio");
+        command.args(["--name=t", "--thread", "--direct=1", "--rw=randread", "--bs=64k", "--iodepth=4", "--size=64M"]);
+        command.args(["--time_based", "--runtime=600"]).arg(format!("--ioengine={engine}"));
+        command.arg(format!("--filename={}", device.path.display())).stdin(Stdio::null()).stdout(Stdio::null());
+        let Ok(load) = command.spawn().map(Running) else {
+            return println!("skipped waits_for_asynchronous_io_are_those_for_direct_io: no fio");
+        };
+        let found = find_wait(&tracer, load.pid(), |account| *account.key.function == *function);
+        assert_eq!((found.key.reason, found.key.device), (WaitReason::DirectIo, device_id(&device)), "{engine}");
+    }
+}
+
+#[test]
 fn files_are_known_for_syncs_faults_reads_and_synchronous_writes() {
     let _lock = lock();
     let (device, mounted) = match ext4(96) {

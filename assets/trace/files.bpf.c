@@ -95,6 +95,7 @@ struct work {
 	u8 claimed; /* the device is, by a file system or another device */
 	u8 busy; /* an interrupt must not overwrite it, before 6.1 */
 	u8 write;
+	u8 direct; /* a write that is not of page cache */
 	u8 flush; /* it has no data */
 	u8 counts; /* the request is counted with this bio */
 };
@@ -243,6 +244,11 @@ INLINE u64 identify(struct work *w)
 		w->key.kind = JOURNAL << 1 | w->write;
 		return 0;
 	}
+	/* Only the device's own page cache tells more than that nobody has claimed it: who dirtied it. */
+	if (!w->claimed && (!w->write || w->direct)) {
+		w->key.kind = DEVICE << 1 | w->write;
+		return 0;
+	}
 	inode = w->end ? private_inode(w) : 0;
 	if (!inode) {
 		page = owned_page(w->page);
@@ -301,6 +307,7 @@ INLINE void count_files(struct request *rq, u32 bytes, bool last, bool is_known,
 {
 	struct bio___owner *bio = ((struct request___owner *)rq)->bio;
 	u32 left = rq->__data_len, flags = rq->cmd_flags, direction = kind(flags, left), size, i;
+	u32 of_direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
 	struct work *w;
 
 	/* The end of a sequence of flushes and a write has no data either, but that write was counted, and its submitter
@@ -320,6 +327,7 @@ INLINE void count_files(struct request *rq, u32 bytes, bool last, bool is_known,
 	w->flags = flags;
 	w->submitter = c->tgid;
 	w->write = direction != READ;
+	w->direct = (flags & of_direct) == of_direct;
 	w->flush = direction == FLUSH;
 	w->claimed = is_claimed(bio);
 	w->took = last ? c->took : 0;

@@ -120,8 +120,8 @@ struct key {
 	u32 pad;
 };
 /* src/bpf/task_waits/tables.rs has the same: a write of a file that was opened with O_SYNC or O_DSYNC; an interruptible
- * sleep; `file.fs` is frozen. */
-enum { SYNC_WRITE = 1, INTERRUPTIBLE = 2, FROZEN = 4 };
+ * sleep; `file.fs` is frozen; a wait for io_uring, or for AIO, by its system call and without a stack. */
+enum { SYNC_WRITE = 1, INTERRUPTIBLE = 2, FROZEN = 4, OF_URING = 8, OF_AIO = 16 };
 struct wait {
 	struct stall stall;
 	char comm[16]; /* the process's, not the thread's */
@@ -297,6 +297,9 @@ int contention_end(u64 *ctx)
 	return 0;
 }
 
+#define PF_KTHREAD 0x00200000
+#define NO_STACK -1
+
 /* Whether the first argument of a system call is the descriptor of the file that it reads or syncs, or writes. */
 enum call { NO_FILE, OTHER_CALL, WRITE_CALL };
 INLINE enum call call_x86(u64 nr)
@@ -323,6 +326,31 @@ INLINE enum call call_arm64(u32 nr)
 		return OTHER_CALL;
 	}
 	return NO_FILE;
+}
+
+/* The flag of a system call in which a task waits for its asynchronous I/O: io_uring_enter, io_getevents, io_pgetevents;
+ * else 0. It spares walking the stack, which takes longer than all else of a sleep. */
+INLINE u32 async_call(struct task_struct *task)
+{
+	struct pt_regs *regs;
+
+	/* Threads of the kernel have no registers of a program. */
+	if (!HAS_REGS || task->flags & PF_KTHREAD)
+		return 0;
+	regs = task_pt_regs(task);
+	if (!regs)
+		return 0;
+	if (HAS(struct pt_regs, orig_ax)) {
+		u64 nr = regs->orig_ax;
+
+		return nr == 426 ? OF_URING : nr == 208 || nr == 333 ? OF_AIO : 0;
+	}
+	if (HAS(struct pt_regs, syscallno)) {
+		u32 nr = regs->syscallno;
+
+		return nr == 426 ? OF_URING : nr == 4 || nr == 292 ? OF_AIO : 0;
+	}
+	return 0;
 }
 
 INLINE void identify(struct file_key *key, u64 inode)
@@ -407,7 +435,6 @@ INLINE void file_of_request(struct file_key *key, u64 page)
 #define TASK_UNINTERRUPTIBLE 2
 #define TASK_INTERRUPTIBLE 1
 #define TASK_NOLOAD 0x400 /* idle kernel threads */
-#define PF_KTHREAD 0x00200000
 #define FAST_STACK_COMPARE (1 << 9)
 
 INLINE u32 state_of(struct task_struct *task)
@@ -450,7 +477,7 @@ INLINE void begin(struct thread *t, struct task_struct *task, int stack, u32 fla
 
 INLINE void slept(u64 *ctx, struct task_struct *task)
 {
-	u32 state = HAS_STATE_ARGUMENT ? ctx[3] : state_of(task), tid;
+	u32 state = HAS_STATE_ARGUMENT ? ctx[3] : state_of(task), tid, flags = 0;
 	bool is_uninterruptible = is_uninterruptible_state(state);
 	struct thread *t;
 	int stack;
@@ -464,6 +491,7 @@ INLINE void slept(u64 *ctx, struct task_struct *task)
 		t = slot_of(tid);
 		if (!t || t->tid != tid || !t->dev)
 			return;
+		flags = INTERRUPTIBLE | async_call(task);
 	} else {
 		t = mine(tid);
 		if (!t)
@@ -472,9 +500,11 @@ INLINE void slept(u64 *ctx, struct task_struct *task)
 	/* 3: the tracepoint and the scheduler. */
 	if (is_uninterruptible)
 		stack = get_stackid(ctx, &stacks, FAST_STACK_COMPARE | 3);
+	else if (flags & (OF_URING | OF_AIO))
+		stack = NO_STACK;
 	else
 		stack = get_stackid(ctx, &short_stacks, FAST_STACK_COMPARE | 3);
-	begin(t, task, stack, is_uninterruptible ? 0 : INTERRUPTIBLE);
+	begin(t, task, stack, flags);
 }
 
 INLINE void woken(struct thread *t, u64 now)

@@ -13,7 +13,7 @@ use crate::model::file_io::{FileId, FileName};
 use crate::model::memory_stalls::StallCounter;
 use crate::model::process::USER_HZ;
 use crate::model::task_waits::reason::{WaitFacts, classify, is_fault};
-use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey};
+use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey, WaitReason};
 use crate::sanitize::sanitize;
 use aya::Ebpf;
 use rustix::time::ClockId;
@@ -42,6 +42,8 @@ const IDLE_READS: u32 = 120;
 const EARLY: i32 = 1 << 30;
 /// `SYNC_WRITE`, `INTERRUPTIBLE` and `FROZEN`.
 const FLAGS: [u32; 3] = [1, 2, 4];
+/// `OF_URING` and `OF_AIO`, and the functions of the kernel in which tasks wait for them.
+const ASYNC_CALLS: [(u32, &str); 2] = [(8, "io_cqring_wait"), (16, "read_events")];
 
 /// The key of the kernel side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -94,7 +96,7 @@ pub(crate) fn parse_thread(bytes: &[u8]) -> Option<OpenWait> {
 }
 
 /// What a stack and the flags of a key say; `None` for a sleep that is no wait.
-type Class = Option<(crate::model::task_waits::WaitReason, Arc<str>, bool)>;
+type Class = Option<(WaitReason, Arc<str>, bool)>;
 
 /// The maps of the kernel side, and what is kept between readings.
 pub(super) struct WaitTables {
@@ -182,6 +184,10 @@ impl WaitTables {
         let new: BTreeSet<(i32, u32)> = keys.filter(|class| !self.classes.contains_key(class)).collect();
         for class in new {
             let [is_sync_write, is_interruptible, is_frozen] = FLAGS.map(|flag| class.1 & flag > 0);
+            if let Some((_, function)) = ASYNC_CALLS.iter().find(|(flag, _)| class.1 & flag > 0) {
+                self.classes.insert(class, Some((WaitReason::DirectIo, Arc::from(*function), false)));
+                continue;
+            }
             let mut value = [0; STACK_LEN];
             // A negative number is an error: two stacks with one hash, or none could be read.
             match class.0 {
