@@ -93,6 +93,16 @@ pub fn format_duration(secs: u64) -> String {
     }
 }
 
+/// A duration: `250 ms`, `2.0 s`, `45 s`, `4m05s`.
+pub fn format_seconds(secs: f64) -> String {
+    match secs {
+        secs if secs < 0.9995 => format!("{:.0} ms", secs * 1e3),
+        secs if secs < 10.0 => format!("{secs:.1} s"),
+        secs if secs < 60.0 => format!("{} s", secs as u64),
+        secs => format_duration(secs as u64),
+    }
+}
+
 /// Writes an age in four cells, right-aligned: ` 12s`, `  4m`, ` 23h`, `400d`.
 pub fn write_age(out: &mut impl Write, secs: u64) {
     let _ = match secs {
@@ -204,6 +214,7 @@ mod tests {
             (format_duration(59), format_duration(245), format_duration(90_000)),
             ("59s".into(), "4m05s".into(), "1d 1h".into())
         );
+        assert_eq!([0.25, 2.0, 45.7, 245.0].map(format_seconds), ["250 ms", "2.0 s", "45 s", "4m05s"]);
         let age = |secs| {
             let mut out = String::new();
             write_age(&mut out, secs);

@@ -169,7 +169,8 @@ fn stalled_tasks_are_in_the_json_and_uncounted_stalls_are_null() {
 
 /// The state with traced syncs.
 fn with_traced_syncs(mut system: SystemState) -> SystemState {
-    let reading = fixture::syncs::reading(system.last_sample.as_ref().unwrap(), 8);
+    let mut reading = fixture::syncs::reading(system.last_sample.as_ref().unwrap(), 8);
+    reading.tracing_started_ns = reading.read_ns - 2_000_000_000;
     let syncs = Reading::Ok(Arc::new(SyncActivity::derive(None, &reading, 2.0)));
     system.snapshot = Arc::new(Snapshot { syncs, ..(*system.snapshot).clone() });
     system
@@ -177,7 +178,8 @@ fn with_traced_syncs(mut system: SystemState) -> SystemState {
 
 /// The state with traced files.
 fn with_traced_files(mut system: SystemState) -> SystemState {
-    let reading = fixture::files::reading(system.last_sample.as_ref().unwrap(), 8);
+    let mut reading = fixture::files::reading(system.last_sample.as_ref().unwrap(), 8);
+    reading.tracing_started_ns = reading.read_ns - 2_000_000_000;
     let files = Reading::Ok(Arc::new(FileActivity::derive(None, &reading, 2.0)));
     system.snapshot = Arc::new(Snapshot { files, ..(*system.snapshot).clone() });
     system

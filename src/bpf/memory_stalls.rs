@@ -4,7 +4,7 @@
 //! tracefs and CAP_DAC_READ_SEARCH. The arguments of the BTF tracepoint changed between kernels, but the pause is
 //! always the last but one: their number tells its position.
 
-use super::bpf_sys::BpfMap;
+use super::bpf_sys::{BpfMap, clock_ns};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::{c_string, read_u64};
 use super::loader::{self, attach_all, open_map};
@@ -41,6 +41,7 @@ pub struct MemoryStallProbe {
     changes: ChangeMaps,
     jiffy_ns: u64,
     current_period: u64,
+    began_ns: u64,
     is_counted: [bool; 2],
     unavailable: Vec<String>,
     /// Number of stalls of each process at the last reading, and when that number last changed.
@@ -88,6 +89,7 @@ impl Probe for MemoryStallProbe {
             // The coarse clock advances with jiffies: KTIME_LOW_RES in kernel/time/posix-timers.c.
             jiffy_ns: tick.tv_sec as u64 * 1_000_000_000 + tick.tv_nsec as u64,
             current_period: 0,
+            began_ns: clock_ns(ClockId::Boottime),
             is_counted,
             unavailable,
             last_seen: HashMap::new(),
@@ -146,7 +148,8 @@ impl MemoryStallProbe {
         let mut tasks: Vec<TaskStallCounters> = known.map(|(_, task)| task).collect();
         tasks.sort_unstable_by_key(TaskStallCounters::key);
         let (dropped, unavailable) = (self.changes.dropped()?, self.unavailable.clone());
-        Ok(MemoryStallsRaw { tasks, is_counted: self.is_counted, dropped, unavailable })
+        let (tracing_started_ns, is_counted) = (self.began_ns, self.is_counted);
+        Ok(MemoryStallsRaw { tracing_started_ns, tasks, is_counted, dropped, unavailable })
     }
 
     fn parse_task(&self, key: &[u8; KEY_LEN], value: &[u8], last_period: u64) -> TaskStallCounters {

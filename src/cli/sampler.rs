@@ -14,7 +14,7 @@ use crate::export::json::{LogSince, UnavailableSource};
 use crate::jobs::WorkerPool;
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::observation::Observation;
-use crate::model::reading::{BlockedRead, Reading};
+use crate::model::reading::{BlockedRead, Reading, blocked_time};
 use crate::model::syncs::SLOW_THRESHOLD_MS;
 use crate::model::system_state::SystemState;
 use crate::root::Root;
@@ -417,7 +417,8 @@ impl Sampler {
         for ((source, place), request) in REQUESTS.iter().zip(&self.requests) {
             out.extend(request.as_ref().map(|request| match request {
                 OpenRequest::Pending { boot_ns } => {
-                    UnavailableSource::new(source, format!("blocked {} s in {place}", secs_since(*boot_ns)))
+                    let time = blocked_time(*boot_ns, clock::boot_ns());
+                    UnavailableSource::new(source, format!("blocked {time} in {place}"))
                 }
                 OpenRequest::Failed(why) => UnavailableSource::new(source, why),
             }));

@@ -7,7 +7,7 @@ use crate::bpf::Tracer;
 pub(super) fn sources(tracer: &Tracer) -> [Source; 6] {
     let [latency, stalls, syncs, accounts, files, waits] = std::array::from_fn(|_| tracer.clone());
     [
-        Source::new("tracing", |s| &mut s.latency, move || latency.latency.read()),
+        Source::new("tracing of latency", |s| &mut s.latency, move || latency.latency.read()),
         Source::new("tracing of stalls", |s| &mut s.memory_stalls, move || stalls.stalls.read()),
         Source::new("tracing of syncs", |s| &mut s.syncs, move || syncs.syncs.read()),
         Source::new("tracing by process", |s| &mut s.io_accounts, move || accounts.io_accounting.read()),

@@ -132,6 +132,9 @@ pub struct DeviceHistograms {
 /// One reading of all histograms.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyRaw {
+    /// CLOCK_BOOTTIME when tracing began, ns; 0 in recordings of versions that did not store it.
+    #[serde(default)]
+    pub tracing_started_ns: u64,
     /// Traced devices, by number.
     pub devices: Vec<DeviceHistograms>,
     /// Requests that could not be traced because too many were in flight.
@@ -213,6 +216,8 @@ pub struct RequestLatency {
     pub service_heatmap: HeatmapBins,
     /// Sizes, and sequential or random; all 0 in recordings of versions that did not count it.
     pub pattern: RequestPattern,
+    /// No request was traced, although some completed: tracing of this kind began after them.
+    pub is_unmeasured: bool,
 }
 
 /// Latency of a device's requests in an interval.
@@ -236,8 +241,16 @@ impl DeviceLatency {
                     heatmap: HeatmapBins::from_histogram(&total),
                     service_heatmap: HeatmapBins::from_histogram(&service),
                     pattern: new.pattern.since(&old.pattern),
+                    is_unmeasured: false,
                 }
             }),
+        }
+    }
+
+    /// Marks kinds of which no request was traced, but `completed` in the interval.
+    pub(crate) fn mark_unmeasured(&mut self, completed: [bool; 3]) {
+        for (kind, completed) in self.kinds.iter_mut().zip(completed) {
+            kind.is_unmeasured = completed && kind.total.is_none() && kind.pattern.request_count() == 0;
         }
     }
 

@@ -49,6 +49,9 @@ impl TaskStallCounters {
 /// One reading of all counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryStallsRaw {
+    /// CLOCK_BOOTTIME when tracing began, ns; 0 in recordings of versions that did not store it.
+    #[serde(default)]
+    pub tracing_started_ns: u64,
     /// Processes that stalled recently, by pid and start time.
     pub tasks: Vec<TaskStallCounters>,
     /// Whether [`THROTTLE`] and [`RECLAIM`] are counted.

@@ -5,6 +5,7 @@ pub(crate) mod column;
 pub mod columns;
 pub(crate) mod containers;
 pub mod control_groups;
+pub(crate) mod coverage;
 pub(crate) mod cpu;
 pub(crate) mod device_list;
 pub(crate) mod disk;
@@ -37,6 +38,7 @@ pub mod system_state;
 pub mod task_waits;
 pub mod timestamp;
 pub(crate) mod topology;
+mod traced;
 pub(crate) mod wait_channel;
 pub(crate) mod waited_for;
 

@@ -60,8 +60,7 @@ impl<T> Reading<T> {
             Reading::Absent(why) if why.is_empty() => Some(NOT_READ.into()),
             Reading::Denied(why) | Reading::Absent(why) => Some(why.clone()),
             Reading::Blocked(b) => {
-                let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-                Some(format!("blocked {secs} s in {}", b.waiting_on))
+                Some(format!("blocked {} in {}", blocked_time(b.since_boot_ns, now_boot_ns), b.waiting_on))
             }
         }
     }
@@ -93,6 +92,27 @@ impl<T> Reading<T> {
             std::io::ErrorKind::PermissionDenied => Reading::Denied(text),
             _ => Reading::Absent(text),
         }
+    }
+}
+
+/// How long a read has not returned, by CLOCK_BOOTTIME in ns: `250 ms`, then whole seconds.
+pub(crate) fn blocked_time(since_boot_ns: u64, now_boot_ns: u64) -> String {
+    match now_boot_ns.saturating_sub(since_boot_ns) / 1_000_000 {
+        ms @ 0..1000 => format!("{ms} ms"),
+        ms => format!("{} s", ms / 1000),
+    }
+}
+
+/// What `derive` makes of a reading; absent if there is nothing earlier to compare it with.
+pub(super) fn rates_of<T, U>(
+    what: &str,
+    has_earlier: bool,
+    now: &Reading<T>,
+    derive: impl FnOnce(&T) -> U,
+) -> Reading<U> {
+    match now {
+        Reading::Ok(_) if !has_earlier => Reading::Absent(format!("{what}: no earlier reading to compare with")),
+        now => now.as_ref().map(derive),
     }
 }
 
@@ -129,5 +149,6 @@ mod tests {
         let s: Reading<u8> =
             Reading::Blocked(BlockedRead { since_boot_ns: 1_000_000_000, waiting_on: "mmap_lock".into() });
         assert_eq!(s.unavailable_reason(5_000_000_000).unwrap(), "blocked 4 s in mmap_lock");
+        assert_eq!(s.unavailable_reason(1_260_000_000).unwrap(), "blocked 260 ms in mmap_lock");
     }
 }

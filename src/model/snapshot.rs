@@ -5,22 +5,20 @@ use super::cpu::{CpuRate, CpuRaw};
 use super::disk::{DevId, DiskRate, DiskRaw};
 use super::file_io::FileActivity;
 use super::io_accounting::IoAttribution;
-use super::latency::{DeviceHistograms, DeviceLatency, TracingStatus};
+use super::latency::TracingStatus;
 use super::memory::{MemRaw, ReclaimRate, SwapArea, SwapRate, WritebackRate};
 use super::memory_stalls::MemoryStalls;
 use super::network::{NetFsRate, NicRate};
 use super::pressure::PressureRaw;
-use super::reading::Reading;
+use super::reading::{Reading, rates_of};
 use super::sample::Sample;
 use super::syncs::SyncActivity;
 use super::task_waits::TaskWaits;
 use super::timestamp::Timestamp;
 use super::topology::{BlockDevice, Topology};
+use super::traced;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// The samples of a tick are read one after the other, so that tracing may have begun after the time of the tick.
-const MIN_COVERED_SECS: f64 = 0.001;
 
 /// From this number of devices on they are ordered.
 const MANY_DEVICES: usize = 64;
@@ -117,12 +115,12 @@ impl Snapshot {
             pressure: cur.pressure.clone().map(Arc::new),
             netfs: derive_netfs(prev, cur, nics.ok().map(Vec::as_slice).unwrap_or_default(), secs),
             nics,
-            tracing: derive_tracing(prev, cur),
-            memory_stalls: derive_memory_stalls(prev, cur, secs),
-            syncs: derive_syncs(prev, cur, secs),
-            io_attribution: derive_io_attribution(prev, cur, secs),
-            files: derive_files(prev, cur, secs),
-            task_waits: derive_task_waits(prev, cur),
+            tracing: traced::status(prev, cur, secs),
+            memory_stalls: traced::memory_stalls(prev, cur, secs),
+            syncs: traced::syncs(prev, cur, secs),
+            io_attribution: traced::io_attribution(prev, cur, secs),
+            files: traced::files(prev, cur, secs),
+            task_waits: traced::task_waits(prev, cur, secs),
             control_groups: derive_control_groups(prev, cur, secs),
         }
     }
@@ -184,24 +182,11 @@ fn share_if_equal<T: PartialEq>(new: Option<&mut Arc<T>>, old: Option<&Arc<T>>) 
     }
 }
 
-/// What `derive` makes of a reading; absent if there is nothing earlier to compare it with.
-fn rates_of<T, U>(what: &str, has_earlier: bool, now: &Reading<T>, derive: impl FnOnce(&T) -> U) -> Reading<U> {
-    match now {
-        Reading::Ok(_) if !has_earlier => Reading::Absent(format!("{what}: no earlier reading to compare with")),
-        now => now.as_ref().map(derive),
-    }
-}
-
-/// Whether a traced source could be read, or was not loaded and began to count since.
-fn is_countable<T>(reading: &Reading<T>) -> bool {
-    !matches!(reading, Reading::Denied(_) | Reading::Blocked(_))
-}
-
 fn derive_devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec<Arc<DiskRate>>> {
     let before = disks_by_id(prev);
     let rate = |d: &DiskRaw| {
         let rate = DiskRate::derive(before.get(&d.id).copied(), d, secs);
-        Arc::new(DiskRate { latency: derive_latency(prev, cur, d.id), ..rate })
+        Arc::new(DiskRate { latency: traced::latency(prev, cur, &rate), ..rate })
     };
     let has_earlier = prev.is_none_or(|p| p.disks.ok().is_some());
     rates_of("/proc/diskstats", has_earlier, &cur.disks, |disks| {
@@ -209,75 +194,10 @@ fn derive_devices(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Vec
     })
 }
 
-/// Latency of a device, if it is traced. Histograms that the earlier sample does not have began to count since.
-fn derive_latency(prev: Option<&Sample>, cur: &Sample, id: DevId) -> Option<Arc<DeviceLatency>> {
-    let now = device_histograms(cur, id).filter(|_| prev.is_none_or(|p| is_countable(&p.latency)))?;
-    let before = prev.and_then(|p| device_histograms(p, id));
-    Some(Arc::new(DeviceLatency::derive(before, now)))
-}
-
-fn device_histograms(s: &Sample, id: DevId) -> Option<&DeviceHistograms> {
-    let devices = &s.latency.ok()?.devices;
-    devices.binary_search_by_key(&id, |d| d.id).ok().map(|at| &devices[at])
-}
-
-fn derive_tracing(prev: Option<&Sample>, cur: &Sample) -> Reading<TracingStatus> {
-    let lost = prev.and_then(|p| p.latency.ok()).map_or(0, |p| p.dropped);
-    rates_of("tracing", prev.is_none_or(|p| is_countable(&p.latency)), &cur.latency, |now| TracingStatus {
-        dropped: now.dropped.saturating_sub(lost),
-        unavailable: now.unavailable.clone(),
-    })
-}
-
-/// Rates since boot would be meaningless.
-fn derive_memory_stalls(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<MemoryStalls>> {
-    let before = prev.and_then(|p| p.memory_stalls.ok());
-    let has_earlier = prev.is_some_and(|p| is_countable(&p.memory_stalls));
-    rates_of("tracing of stalls", has_earlier, &cur.memory_stalls, |now| {
-        Arc::new(MemoryStalls::derive(before, now, secs))
-    })
-}
-
-/// Counts begin with tracing, so no earlier reading is needed; after a failed one the rates cover a longer time.
-fn derive_files(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<FileActivity>> {
-    let before = prev.and_then(|p| p.file_io.ok()).map(|p| &**p);
-    cur.file_io.as_ref().map(|now| Arc::new(FileActivity::derive(before, now, secs)))
-}
-
-/// As with files; the interval is that between the readings.
-fn derive_task_waits(prev: Option<&Sample>, cur: &Sample) -> Reading<Arc<TaskWaits>> {
-    let before = prev.and_then(|p| p.task_waits.ok()).map(|p| &**p);
-    cur.task_waits.as_ref().map(|now| Arc::new(TaskWaits::derive(before, now)))
-}
-
 /// Without an earlier reading there are no rates.
 fn derive_control_groups(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<ControlGroupActivity>> {
     let before = prev.and_then(|p| p.control_groups.ok()).map(|p| &**p);
     cur.control_groups.as_ref().map(|now| Arc::new(ControlGroupActivity::derive(before, now, secs)))
-}
-
-fn derive_syncs(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<SyncActivity>> {
-    let before = prev.and_then(|p| p.syncs.ok());
-    cur.syncs.as_ref().map(|now| Arc::new(SyncActivity::derive(before, now, secs)))
-}
-
-/// Accounts that the earlier sample does not have began to count since.
-fn derive_io_attribution(prev: Option<&Sample>, cur: &Sample, secs: f64) -> Reading<Arc<IoAttribution>> {
-    let before = prev.and_then(|p| p.io_accounts.ok()).map(|p| &**p);
-    rates_of("tracing by process", prev.is_none_or(|p| is_countable(&p.io_accounts)), &cur.io_accounts, |now| {
-        let covered = match before {
-            // The counts of a first reading are those since tracing began, often within the interval.
-            None if now.tracing_started_ns > 0 => {
-                let traced = cur.time.boot_ns.saturating_sub(now.tracing_started_ns) as f64 / 1e9;
-                traced.clamp(MIN_COVERED_SECS, secs.max(MIN_COVERED_SECS))
-            }
-            _ => secs,
-        };
-        let mut rates = IoAttribution::derive(before, now, covered);
-        let disks = cur.disks.ok().map(Vec::as_slice).unwrap_or_default();
-        rates.name_devices(disks.iter().map(|disk| (disk.id, &disk.name)));
-        Arc::new(rates)
-    })
 }
 
 fn derive_cpu(prev: Option<&Sample>, cur: &Sample) -> Reading<CpuRate> {
@@ -417,67 +337,6 @@ mod tests {
         let snap = Snapshot { devices: Reading::Ok((0..5).map(rate).map(Arc::new).collect()), ..Default::default() };
         assert_eq!(snap.disks_mb_per_s(Some(&topo)), Some((1.0, 2.0)));
         assert_eq!(snap.disks_mb_per_s(None), None);
-    }
-
-    #[test]
-    fn latencies_cover_the_traced_part_of_the_interval() {
-        use super::super::latency::{LatencyRaw, RequestHistograms, SparseHistogram};
-        let counted = |n: u32| {
-            let read =
-                RequestHistograms { total: SparseHistogram::from_sparse([(100, n)]), ..RequestHistograms::default() };
-            let kinds = [read, RequestHistograms::default(), RequestHistograms::default()];
-            let devices = vec![DeviceHistograms { id: DevId { major: 8, minor: 0 }, kinds }];
-            Reading::Ok(Arc::new(LatencyRaw { devices, dropped: u64::from(n) / 10, unavailable: Vec::new() }))
-        };
-        let at = |boot_s, latency| Sample { latency, ..sample(boot_s, 500) };
-        let loading = Reading::Absent("being loaded".into());
-        let blocked = Reading::Blocked(super::super::reading::BlockedRead { since_boot_ns: 1, waiting_on: "x".into() });
-        for (before, samples) in [(counted(10), Some(20)), (loading, Some(30)), (blocked, None)] {
-            let snap = Snapshot::derive(Some(&at(100, before)), &at(101, counted(30)));
-            let latency = snap.device(DevId { major: 8, minor: 0 }).unwrap().latency.clone();
-            assert_eq!(latency.map(|l| l.kinds[0].total.unwrap().samples), samples);
-            assert_eq!(snap.tracing.ok().is_some(), samples.is_some());
-        }
-        let snap = Snapshot::derive(Some(&at(100, counted(10))), &at(101, counted(30)));
-        assert_eq!(snap.tracing.ok().unwrap().dropped, 2);
-    }
-
-    #[test]
-    fn the_first_rates_by_process_are_those_of_the_time_that_tracing_covered() {
-        use super::super::io_accounting::{AccountKey, IoAccount, IoAccountsRaw};
-        let counted = |requests, tracing_started_ns| {
-            let key = AccountKey { pid: 7, ..AccountKey::default() };
-            let accounts = vec![IoAccount { key, requests, ..IoAccount::default() }];
-            Reading::Ok(Arc::new(IoAccountsRaw { accounts, tracing_started_ns, ..IoAccountsRaw::default() }))
-        };
-        let at = |boot_s, io_accounts| Sample { io_accounts, ..sample(boot_s, 500) };
-        let loading = || at(100, Reading::Absent("being loaded".into()));
-        let rate = |before: Sample, now| {
-            let snap = Snapshot::derive(Some(&before), &at(102, now));
-            snap.io_attribution.ok().unwrap().process(7).unwrap().total.reads_per_s
-        };
-        assert_eq!(rate(loading(), counted(50, 101_500_000_000)), 100.0, "half a second");
-        assert_eq!(rate(loading(), counted(50, 0)), 25.0, "a recording that does not say when tracing began");
-        assert_eq!(rate(at(100, counted(10, 50_000_000_000)), counted(50, 50_000_000_000)), 20.0);
-    }
-
-    #[test]
-    fn stalls_cover_the_traced_part_of_the_interval() {
-        use super::super::memory_stalls::{MemoryStallsRaw, TaskStallCounters};
-        let counted = |n: u64| {
-            let mut task = TaskStallCounters { pid: 7, ..TaskStallCounters::default() };
-            task.counters[0].count = n;
-            Reading::Ok(MemoryStallsRaw { tasks: vec![task], is_counted: [true; 2], ..MemoryStallsRaw::default() })
-        };
-        let at = |boot_s, stalls| Sample { memory_stalls: stalls, ..sample(boot_s, 500) };
-        let count = |before: Option<Reading<MemoryStallsRaw>>| {
-            let prev = before.map(|b| at(100, b));
-            let snap = Snapshot::derive(prev.as_ref(), &at(101, counted(30)));
-            snap.memory_stalls.ok().map(|s| s.totals[0].unwrap().count)
-        };
-        assert_eq!(count(Some(counted(10))), Some(20));
-        assert_eq!(count(Some(Reading::Absent("being loaded".into()))), Some(30));
-        assert_eq!((count(Some(Reading::Denied("no".into()))), count(None)), (None, None));
     }
 
     #[test]

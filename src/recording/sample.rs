@@ -6,7 +6,7 @@ use super::file_io::file_io;
 use super::syncs::syncs;
 use super::table::code_table;
 use super::task_waits::task_waits;
-use super::traced::{io_accounts, io_accounts_start, latency, memory_stalls, request_patterns};
+use super::traced::{io_accounts, io_accounts_start, latency, memory_stalls, request_patterns, tracing_starts};
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
 
@@ -14,7 +14,7 @@ use crate::model::sample::Sample;
 type Section = fn(&mut Wire, &Sample, &mut Sample) -> Coded;
 
 /// The sections with their tags, which never change, in the order in which they are written.
-const SECTIONS: [(u64, Section); 17] = [
+const SECTIONS: [(u64, Section); 18] = [
     (1, |w, base, cur| w.clock((base.seq, base.time), &mut cur.seq, &mut cur.time)),
     (2, |w, base, cur| w.reading(&base.cpu, &mut cur.cpu, code_row)),
     (3, |w, base, cur| w.reading(&base.disks, &mut cur.disks, |w, base, cur| code_table(w, base, cur))),
@@ -27,6 +27,7 @@ const SECTIONS: [(u64, Section); 17] = [
     (10, |w, base, cur| w.reading(&base.latency, &mut cur.latency, latency)),
     (14, |w, base, cur| request_patterns(w, &base.latency, &mut cur.latency)),
     (12, |w, base, cur| w.reading(&base.memory_stalls, &mut cur.memory_stalls, memory_stalls)),
+    (18, tracing_starts),
     (11, |w, base, cur| w.reading(&base.syncs, &mut cur.syncs, syncs)),
     (13, |w, base, cur| w.reading(&base.io_accounts, &mut cur.io_accounts, io_accounts)),
     (17, |w, base, cur| io_accounts_start(w, &base.io_accounts, &mut cur.io_accounts)),

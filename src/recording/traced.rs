@@ -8,6 +8,7 @@ use crate::model::latency::{BUCKETS, DeviceHistograms, LatencyRaw};
 use crate::model::memory_stalls::{MemoryStallsRaw, TaskStallCounters};
 use crate::model::reading::Reading;
 use crate::model::request_pattern::RequestPattern;
+use crate::model::sample::Sample;
 use std::sync::Arc;
 use strum::VariantArray as _;
 
@@ -183,6 +184,27 @@ pub(crate) fn io_accounts_start(
     }
 }
 
+/// When tracing of latency and of stalls began: a section beside [`latency`] and [`memory_stalls`], present where it changed.
+/// Files of earlier versions have none.
+pub(crate) fn tracing_starts(w: &mut Wire, base: &Sample, cur: &mut Sample) -> Coded {
+    let starts = |sample: &Sample| {
+        let (latency, stalls) = (sample.latency.ok(), sample.memory_stalls.ok());
+        [latency.map_or(0, |raw| raw.tracing_started_ns), stalls.map_or(0, |raw| raw.tracing_started_ns)]
+    };
+    let [mut latency, mut stalls] = starts(cur);
+    if !w.is_read() && starts(base) == [latency, stalls] {
+        return Ok(());
+    }
+    w.nums([&mut latency, &mut stalls])?;
+    if let (true, Reading::Ok(raw)) = (w.is_read(), &mut cur.latency) {
+        Arc::make_mut(raw).tracing_started_ns = latency;
+    }
+    if let (true, Reading::Ok(raw)) = (w.is_read(), &mut cur.memory_stalls) {
+        raw.tracing_started_ns = stalls;
+    }
+    Ok(())
+}
+
 fn account_key(w: &mut Wire, key: &mut AccountKey) -> Coded {
     let mut kind = key.kind as u64;
     w.nums([&mut key.pid, &mut key.device.major, &mut key.device.minor])?;
@@ -231,7 +253,9 @@ mod tests {
         let device = (0..3u32, [kind(), kind(), kind()])
             .prop_map(|(minor, kinds)| DeviceHistograms { id: DevId { major: 8, minor }, kinds });
         (proptest::collection::vec(device, 0..4), any::<u64>(), proptest::collection::vec("[a-z]{0,9}", 0..2)).prop_map(
-            |(devices, dropped, unavailable)| Reading::Ok(Arc::new(LatencyRaw { devices, dropped, unavailable })),
+            |(devices, dropped, unavailable)| {
+                Reading::Ok(Arc::new(LatencyRaw { devices, dropped, unavailable, ..LatencyRaw::default() }))
+            },
         )
     }
 
@@ -248,7 +272,7 @@ mod tests {
             tasks
         });
         (tasks, any::<[bool; 2]>(), any::<u64>()).prop_map(|(tasks, is_counted, dropped)| {
-            Reading::Ok(MemoryStallsRaw { tasks, is_counted, dropped, unavailable: Vec::new() })
+            Reading::Ok(MemoryStallsRaw { tasks, is_counted, dropped, ..MemoryStallsRaw::default() })
         })
     }
 

@@ -122,7 +122,10 @@ impl HistogramMaps {
         let mut keys = Vec::new();
         self.requested.for_each(MAX_REQUESTED, |key, _| keys.push(*key))?;
         for key in keys {
-            self.add(parse_key(key))?;
+            // Those of the other kinds as well, so that their first requests are counted.
+            let (dev, kind) = parse_key(key);
+            self.add((dev, kind))?;
+            (0..REQUEST_KINDS.len() as u32).try_for_each(|other| self.add((dev, other)))?;
             self.requested.remove(&key)?;
         }
         Ok(())

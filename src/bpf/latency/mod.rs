@@ -4,6 +4,7 @@
 
 pub(super) mod histogram_maps;
 
+use super::bpf_sys::clock_ns;
 use super::io_accounting::{OwnerPrograms, count_losses};
 use super::kernel_info::{KernelInfo, check_pid_namespace};
 use super::layout::pack_device;
@@ -17,6 +18,7 @@ use crate::model::latency::LatencyRaw;
 use crate::root::Root;
 use aya::Ebpf;
 use histogram_maps::{HistogramKey, HistogramMaps};
+use rustix::time::ClockId;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,6 +33,7 @@ pub struct LatencyProbe {
     _programs: Arc<Mutex<Ebpf>>,
     histograms: HistogramMaps,
     changes: ChangeMaps,
+    began_ns: u64,
     cache: ReadingCache<Arc<LatencyRaw>>,
     unavailable: Vec<String>,
     root: Root,
@@ -65,7 +68,8 @@ impl Probe for LatencyProbe {
         self.histograms.add_requested()?;
         let devices = self.histograms.read()?;
         let unavailable = self.unavailable.iter().cloned().chain(self.histograms.capacity_note()).collect();
-        let read = Arc::new(LatencyRaw { devices, dropped: self.changes.dropped()?, unavailable });
+        let (tracing_started_ns, dropped) = (self.began_ns, self.changes.dropped()?);
+        let read = Arc::new(LatencyRaw { tracing_started_ns, devices, dropped, unavailable });
         self.cache.store(&read);
         Ok(read)
     }
@@ -82,6 +86,7 @@ impl LatencyProbe {
         added.map_err(|err| ProbeUnavailable::from_io_error("creating latency histograms", &err))?;
         let requests = [("rq_issue", "block_rq_issue"), ("rq_complete", "block_rq_complete")];
         attach_all(&mut programs, &kernel.btf, &requests)?;
+        let began_ns = clock_ns(ClockId::Boottime);
         let bios = [("bio_queue", "block_bio_queue"), ("bio_complete", "block_bio_complete")];
         let mut unavailable = Vec::new();
         // These run for every bio of every device, so they are attached only where a device needs them.
@@ -93,8 +98,8 @@ impl LatencyProbe {
             count_losses(&programs)?;
         }
         let (programs, cache, root) = (Arc::new(Mutex::new(programs)), ReadingCache::default(), kernel.root.clone());
-        let probe = Self { _programs: programs.clone(), histograms, changes, cache, unavailable, root, reads: 0 };
-        Ok((probe, programs))
+        let kept = programs.clone();
+        Ok((Self { _programs: kept, histograms, changes, began_ns, cache, unavailable, root, reads: 0 }, programs))
     }
 }
 

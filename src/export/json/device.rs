@@ -63,7 +63,7 @@ fn device(system: &SystemState, r: &DiskRate) -> Value {
 /// the same columns. `part` selects the latency of a kind; `None`: it is not measured.
 fn latencies(r: &DiskRate, part: fn(&RequestLatency) -> Option<Option<LatencySummary>>) -> Value {
     let of = |kind: usize| {
-        let measured = r.latency.as_ref().and_then(|l| part(&l.kinds[kind]));
+        let measured = r.latency.as_ref().map(|l| &l.kinds[kind]).filter(|k| !k.is_unmeasured).and_then(part);
         let spread = measured.flatten();
         json!({
             "p50": spread.map(|s| s.p50),
@@ -81,7 +81,7 @@ fn latencies(r: &DiskRate, part: fn(&RequestLatency) -> Option<Option<LatencySum
 fn reads_and_writes<T: Serialize>(r: &DiskRate, get: fn(&RequestPattern) -> Option<T>) -> Value {
     let of = |kind: usize| {
         let kind = &r.latency.as_ref()?.kinds[kind];
-        let known = kind.pattern.request_count() > 0 || kind.total.is_none();
+        let known = kind.pattern.request_count() > 0 || (kind.total.is_none() && !kind.is_unmeasured);
         get(&kind.pattern).filter(|_| known)
     };
     json!({ "read": of(0), "write": of(1) })

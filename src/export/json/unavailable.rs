@@ -5,7 +5,7 @@ use crate::export::findings;
 use crate::export::processes::{delays_unavailable, hidden_tasks_note};
 use crate::export::snapshot::SnapshotScope;
 use crate::model::process::ProcessTable;
-use crate::model::reading::Reading;
+use crate::model::reading::{Reading, blocked_time};
 use crate::model::system_state::SystemState;
 use crate::sanitize::sanitize;
 use serde::Serialize;
@@ -98,8 +98,7 @@ fn not_followed(n: u64) -> Option<String> {
 
 fn task_gaps(processes: &ProcessTable, now_boot_ns: u64) -> Vec<String> {
     let blocked = processes.blocked_tasks.iter().map(|b| {
-        let secs = now_boot_ns.saturating_sub(b.since_boot_ns) / 1_000_000_000;
-        format!("task {}: blocked {secs} s in {}", b.key.tid, b.waiting_on)
+        format!("task {}: blocked {} in {}", b.key.tid, blocked_time(b.since_boot_ns, now_boot_ns), b.waiting_on)
     });
     let notes = processes.notes.iter().map(ToString::to_string);
     hidden_tasks_note(processes).into_iter().chain(blocked).chain(notes).collect()

@@ -1,6 +1,7 @@
 //! Turns two readings of the accounts into rates by file and process.
 
 use super::{FileClass, FileId, FileIoAccount, FileIoKey, FileIoRaw, FileName};
+use crate::model::coverage::SinceStart;
 use crate::model::disk::DevId;
 use crate::model::latency::SparseHistogram;
 use std::collections::BTreeMap;
@@ -56,7 +57,7 @@ pub struct FileActivity {
     pub hidden_rows: usize,
     /// Names of the processes by process id, sanitized.
     pub processes: Vec<(u32, Arc<str>)>,
-    /// Seconds that the rates cover: less than the interval if tracing began in it.
+    /// Seconds that the rates cover: less than the interval if tracing began in it, more if the reading before is missing.
     pub covered_secs: f64,
     /// Requests of the interval that could not be traced, or found no free account.
     pub dropped: u64,
@@ -71,8 +72,7 @@ impl FileActivity {
     pub fn derive(before: Option<&FileIoRaw>, now: &FileIoRaw, secs: f64) -> Self {
         // Counts restart whenever files are requested again.
         let before = before.filter(|b| b.tracing_started_ns == now.tracing_started_ns);
-        let since_start = now.read_ns.saturating_sub(now.tracing_started_ns) as f64 / 1e9;
-        let secs = if before.is_some() { secs } else { since_start.min(secs) }.max(1e-3);
+        let secs = if before.is_some() { secs } else { now.since_start(secs).covered_secs() }.max(1e-3);
         let mut rows: BTreeMap<RowKey, FileRate> = BTreeMap::new();
         for account in &now.accounts {
             let old = before.and_then(|raw| raw.find(&account.key));
@@ -130,6 +130,11 @@ impl FileRate {
 }
 
 impl FileIoRaw {
+    /// What a reading covers that none is earlier than.
+    pub(crate) fn since_start(&self, interval_secs: f64) -> SinceStart {
+        SinceStart { started_ns: self.tracing_started_ns, read_ns: self.read_ns, interval_secs }
+    }
+
     fn find(&self, key: &FileIoKey) -> Option<&FileIoAccount> {
         self.accounts.binary_search_by_key(key, |a| a.key).ok().map(|at| &self.accounts[at])
     }
@@ -196,12 +201,14 @@ mod tests {
 
     #[test]
     fn the_first_rates_are_of_the_time_that_tracing_covers() {
-        let now = reading(4, vec![account(1, true, 400)]);
+        let now = FileIoRaw { tracing_started_ns: 6_000_000_000, ..reading(10, vec![account(1, true, 400)]) };
         let files = FileActivity::derive(None, &now, 1000.0);
         assert_eq!((files.rows[0].writes.requests_per_s, files.covered_secs), (100.0, 4.0));
         let restarted = FileIoRaw { tracing_started_ns: 5, ..reading(2, vec![account(1, true, 9000)]) };
-        let files = FileActivity::derive(Some(&restarted), &now, 1.0);
-        assert_eq!(files.rows[0].writes.requests_per_s, 400.0);
+        let files = FileActivity::derive(Some(&restarted), &now, 8.0);
+        assert_eq!(files.rows[0].writes.requests_per_s, 100.0);
+        let files = FileActivity::derive(None, &now, 1.0);
+        assert_eq!(files.covered_secs, 4.0, "the reading before could not be read");
     }
 
     #[test]

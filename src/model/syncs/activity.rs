@@ -1,6 +1,7 @@
 //! Derives rates from two readings of sync counts.
 
 use super::{InFlightSync, SlowSync, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
+use crate::model::coverage::SinceStart;
 use crate::model::latency::LatencySummary;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -59,8 +60,7 @@ impl SyncActivity {
     pub fn derive(prev: Option<&SyncsRaw>, now: &SyncsRaw, secs: f64) -> Self {
         // Counts restart whenever syncs are requested again.
         let prev = prev.filter(|p| p.tracing_started_ns == now.tracing_started_ns);
-        let since = now.read_ns.saturating_sub(now.tracing_started_ns) as f64 / 1e9;
-        let secs = if prev.is_some() { secs } else { since.min(secs) }.max(1e-3);
+        let secs = if prev.is_some() { secs } else { now.since_start(secs).covered_secs() }.max(1e-3);
         let mut rows: Vec<SyncRate> =
             now.files.iter().map(|c| derive_rate(prev.and_then(|p| find_counts(p, c)), c, now, secs)).collect();
         rows.sort_by(|a, b| b.wait_pct.total_cmp(&a.wait_pct).then(b.last_ended_ns.cmp(&a.last_ended_ns)));
@@ -100,6 +100,13 @@ impl SyncActivity {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("tables full: {}", parts.join(", ")))
+    }
+}
+
+impl SyncsRaw {
+    /// What a reading covers that none is earlier than.
+    pub(crate) fn since_start(&self, interval_secs: f64) -> SinceStart {
+        SinceStart { started_ns: self.tracing_started_ns, read_ns: self.read_ns, interval_secs }
     }
 }
 

@@ -47,6 +47,7 @@ fn latency(rng: &mut TestRng, tick: u32) -> LatencyRaw {
         device
     };
     LatencyRaw {
+        tracing_started_ns: 0,
         devices: (0..devices).map(|minor| device(minor, rng)).collect(),
         dropped: rng.below(3),
         unavailable: vec!["zram: bios, not requests".into(); rng.below(2) as usize],
@@ -67,6 +68,7 @@ fn memory_stalls(rng: &mut TestRng, tick: u64) -> MemoryStallsRaw {
         }),
     };
     MemoryStallsRaw {
+        tracing_started_ns: 0,
         tasks: (first..first + 4).map(|pid| task(pid, rng)).collect(),
         is_counted: [true, rng.below(2) == 0],
         dropped: tick / 9,

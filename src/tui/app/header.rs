@@ -2,6 +2,7 @@
 
 use crate::model::memory_stalls::THROTTLE;
 use crate::model::pressure::ResourcePressure;
+use crate::model::reading::blocked_time;
 use crate::model::snapshot::Snapshot;
 use crate::recording::writer::RecorderStatus;
 use crate::sanitize::{fit_width, sanitize};
@@ -60,9 +61,9 @@ fn push_status(shared: &Shared, theme: &Theme, width: u16, out: &mut Vec<HeaderP
         out.extend([gap(), (text, if lease.secs_left <= 15 { theme.crit } else { theme.changed })]);
     }
     if let Some(read) = shared.system.blocked_reads.first() {
-        let secs = shared.system.now().boot_ns.saturating_sub(read.since_boot_ns) / 1_000_000_000;
+        let time = blocked_time(read.since_boot_ns, shared.system.now().boot_ns);
         let (on, _) = fit_width(&read.waiting_on, usize::from(width / 3));
-        out.push((format!("  BLOCKED {secs} s: {}", sanitize(on)), theme.crit));
+        out.push((format!("  BLOCKED {time}: {}", sanitize(on)), theme.crit));
     }
     out.extend(shared.running.iter().map(|running| (format!("  {}", running.status), theme.warn)));
 }

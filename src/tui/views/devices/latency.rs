@@ -61,10 +61,13 @@ pub(super) fn push_percentiles(shared: &Shared, id: DevId, out: &mut DetailText)
         }
     }
     if out.0.len() == before {
-        out.line("  no request was completed in the interval");
+        let is_unmeasured = latency.kinds.iter().any(|kind| kind.is_unmeasured);
+        out.line(if is_unmeasured { "  - not measured" } else { "  no request was completed in the interval" });
     }
-    if let Some(n) = snap.tracing.ok().map(|t| t.dropped).filter(|n| *n > 0) {
-        out.line(format!("  {n} requests could not be followed: too many were in flight"));
+    let Some(tracing) = snap.tracing.ok() else { return };
+    tracing.unavailable.iter().for_each(|why| out.line(format!("  {why}")));
+    if tracing.dropped > 0 {
+        out.line(format!("  {} requests could not be followed: too many were in flight", tracing.dropped));
     }
 }
 
