@@ -14,6 +14,7 @@ use std::time::Duration;
 
 pub(super) const APPEND: Workload = Workload {
     name: "append",
+    brief: "appended log",
     about: "an append-only log: sync always, every second in a second thread, never, side by side",
     params: "size block time rate rate-bytes io-size idle stall-limit seed",
     plan: || BenchPlan {

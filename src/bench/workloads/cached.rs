@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 
 pub(super) const CACHED: Workload = Workload {
     name: "cached",
+    brief: "page cache",
     about: "the same file read three times through the page cache: cold, second, third",
     params: "size block cold rate rate-bytes idle stall-limit seed",
     plan: || BenchPlan { size: 512 << 20, block: 1 << 20, read_pct: 100, ..one_call_plan() },

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 pub(super) const CHUNKS: Workload = Workload {
     name: "chunks",
+    brief: "a big file",
     about: "a big file in 6 MiB pieces: sync each or once at the end, and how long others' syncs stall meanwhile",
     plan: || BenchPlan { size: 1 << 30, block: 6 << 20, read_pct: 0, ..one_call_plan() },
     footprint: |plan| plan.size + BYSTANDER_BYTES,

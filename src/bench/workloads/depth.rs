@@ -9,6 +9,7 @@ use crate::bench::session::{BenchSession, RunError};
 
 pub(super) const DEPTH: Workload = Workload {
     name: "depth",
+    brief: "queue depths",
     about: "random 4 KiB reads at depth 1 to 256: the knee, and the depth that meets a latency target",
     params: "size block depth read-pct latency-target direct cold refill time ramp stall-limit idle engine sqpoll iopoll \
              huge-pages seed",

@@ -12,6 +12,7 @@ use crate::units::format_bytes_long;
 
 pub(super) const FIO: Workload = Workload {
     name: "fio",
+    brief: "a fio job",
     about: "the jobs of a fio job file",
     needs_directory: true,
     params: "",

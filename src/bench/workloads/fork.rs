@@ -17,6 +17,7 @@ use crate::units::format_bytes_long;
 
 pub(super) const FORK: Workload = Workload {
     name: "fork",
+    brief: "fork() cost",
     about: "what fork() costs a process of 1 GiB (--size): databases that snapshot by forking stand still so long",
     needs_directory: false,
     params: "size",

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 pub(super) const FSYNC: Workload = Workload {
     name: "fsync",
+    brief: "synced writes",
     about: "2,300-byte records, each with fdatasync: etcd's rule, p99 under 10 ms",
     params: "size block time rate rate-bytes io-size idle stall-limit seed",
     plan: || BenchPlan { size: 22 << 20, block: 2300, read_pct: 0, time_ms: 30_000, ..one_call_plan() },

@@ -12,6 +12,7 @@ use crate::bench::session::{BenchSession, RunError};
 
 pub(super) const INTRINSIC: Workload = Workload {
     name: "intrinsic",
+    brief: "CPU latency",
     about: "the machine's own latency: how long a task that only computes is not run",
     needs_directory: false,
     params: "time",

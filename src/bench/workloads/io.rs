@@ -10,6 +10,7 @@ use crate::units::format_bytes_long;
 /// Random or sequential reads and writes, as many in flight as the plan says; the name says the order.
 pub(super) const IN_FLIGHT: Workload = Workload {
     name: "",
+    brief: "",
     about: "",
     needs_directory: true,
     params: "size block depth jobs direct cold fsync refill rate rate-bytes time ramp io-size stall-limit idle engine \
@@ -36,6 +37,7 @@ const SEQUENTIAL_PLAN: fn() -> BenchPlan = || BenchPlan { block: 1 << 20, depth:
 
 pub(super) const RANDRW: Workload = Workload {
     name: "randrw",
+    brief: "random mixed",
     about: "random 4 KiB, half reads and half writes, depth 64: the database case",
     params: "size block depth jobs read-pct direct cold fsync refill rate rate-bytes time ramp io-size stall-limit idle \
              engine sqpoll iopoll huge-pages seed",
@@ -43,6 +45,7 @@ pub(super) const RANDRW: Workload = Workload {
 };
 pub(super) const RANDREAD: Workload = Workload {
     name: "randread",
+    brief: "random reads",
     about: "random 4 KiB reads, depth 64",
     params: READ_PARAMS,
     plan: || BenchPlan { read_pct: 100, ..BenchPlan::default() },
@@ -50,12 +53,14 @@ pub(super) const RANDREAD: Workload = Workload {
 };
 pub(super) const RANDWRITE: Workload = Workload {
     name: "randwrite",
+    brief: "random writes",
     about: "random 4 KiB writes, depth 64",
     plan: || BenchPlan { read_pct: 0, ..BenchPlan::default() },
     ..IN_FLIGHT
 };
 pub(super) const SEQREAD: Workload = Workload {
     name: "seqread",
+    brief: "large reads",
     about: "sequential 1 MiB reads, depth 8",
     params: READ_PARAMS,
     plan: || BenchPlan { read_pct: 100, ..SEQUENTIAL_PLAN() },
@@ -65,6 +70,7 @@ pub(super) const SEQREAD: Workload = Workload {
 };
 pub(super) const SEQWRITE: Workload = Workload {
     name: "seqwrite",
+    brief: "large writes",
     about: "sequential 1 MiB writes, depth 8",
     plan: || BenchPlan { read_pct: 0, ..SEQUENTIAL_PLAN() },
     metric: bandwidth("bandwidth"),

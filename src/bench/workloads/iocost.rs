@@ -10,6 +10,7 @@ use crate::bench::session::{BenchSession, RunError};
 
 pub(super) const IOCOST: Workload = Workload {
     name: "iocost",
+    brief: "cost model",
     about: "coefficients of the kernel's I/O cost model: a line for io.cost.model and an entry for systemd's hwdb",
     params: "size refill time ramp stall-limit idle engine huge-pages seed",
     plan: || BenchPlan { size: 4 << 30, block: SMALL, time_ms: 20_000, ..BenchPlan::default() },

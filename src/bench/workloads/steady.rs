@@ -10,6 +10,7 @@ use crate::bench::session::{BenchSession, RunError};
 
 pub(super) const STEADY: Workload = Workload {
     name: "steady",
+    brief: "steady state",
     about: "random 4 KiB writes in rounds of a minute until their rate is steady, after preconditioning (SNIA's rule)",
     params: "size block depth jobs read-pct refill time stall-limit idle engine sqpoll iopoll huge-pages seed",
     plan: || BenchPlan { depth: 32, read_pct: 0, ramp_ms: 0, time_ms: 60_000, ..BenchPlan::default() },

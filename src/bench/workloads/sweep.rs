@@ -14,6 +14,7 @@ use crate::units::format_bytes_long;
 
 pub(super) const SWEEP: Workload = Workload {
     name: "sweep",
+    brief: "block sizes",
     about: "sequential and random reads over block sizes 512 B to 1 MiB, depth 1",
     params: "size depth jobs read-pct readahead direct cold fsync refill rate rate-bytes time ramp io-size stall-limit \
              idle engine sqpoll iopoll huge-pages seed",

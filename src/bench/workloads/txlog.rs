@@ -20,6 +20,7 @@ use std::os::unix::fs::FileExt;
 
 pub(super) const TXLOG: Workload = Workload {
     name: "txlog",
+    brief: "database log",
     about: "a database's write test: mapped store, synced log, records written back (dirty thresholds matter)",
     params: "size block transactions min max layout time mmap readrecords writelog synclog writestore idle stall-limit \
              seed",

@@ -8,10 +8,15 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 use serde::{Deserialize, Serialize};
 
+/// Letters of [`Workload::brief`] at the most.
+pub(crate) const MAX_BRIEF: usize = 13;
+
 /// A workload. Its functions take a plan of its own, whose `profile` is its name.
 pub struct Workload {
     /// On the command line.
     pub name: &'static str,
+    /// In a narrow list: at most [`MAX_BRIEF`] letters.
+    pub(crate) brief: &'static str,
     pub(crate) about: &'static str,
     pub(crate) needs_directory: bool,
     /// Names of the [`crate::bench::params::PARAMS`] that have a meaning for it, separated by blanks.

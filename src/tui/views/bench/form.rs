@@ -52,7 +52,7 @@ fn check_plan(workload: &Workload, plan: &BenchPlan) -> Result<(), String> {
 
 impl RunForms for BenchForm {
     fn list_text(&self, form: usize) -> String {
-        format!(" {:<9} {}", WORKLOADS[form].name, WORKLOADS[form].about)
+        format!(" {:<9} {}", WORKLOADS[form].name, WORKLOADS[form].brief)
     }
 
     fn title(&self, form: usize) -> String {
