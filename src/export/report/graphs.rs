@@ -126,19 +126,23 @@ fn concerned_devices(engine: &RuleEngine, seen: &WindowFindings) -> Vec<DevId> {
     incidents.iter().flat_map(|incident| incident.findings.iter().flat_map(|f| f.devices.iter().copied())).collect()
 }
 
-/// The graphs with a value above 0; those of the `first` devices come before those of busier ones.
+/// The graphs with a value above 0: of the `first` devices, which the findings are about, of the machine, and of busier
+/// devices.
 pub fn build_graphs(system: &SystemState, first: &[DevId]) -> Vec<Graph> {
     let snaps: Vec<&Snapshot> = system.history.iter().map(|f| &*f.snapshot).filter(|s| !s.is_since_boot).collect();
-    let mut out: Vec<Graph> = SYSTEM_GRAPHS
-        .iter()
-        .map(|(name, value)| downsample((*name).into(), snaps.iter().map(|s| value(s)).collect()))
-        .collect();
-    for (id, name) in busiest_devices(&snaps, first) {
-        for (quantity, value) in DEVICE_GRAPHS {
-            let course = snaps.iter().map(|s| s.device(id).map(value)).collect();
-            out.push(downsample(format!("{name} {quantity}"), course));
-        }
-    }
+    let of_machine =
+        SYSTEM_GRAPHS.iter().map(|(name, value)| downsample((*name).into(), snaps.iter().map(|s| value(s)).collect()));
+    let of_device = |(id, name): &(DevId, String)| {
+        let course = |value: &DeviceQuantity| snaps.iter().map(|s| s.device(*id).map(value)).collect();
+        let graph =
+            |(quantity, value): &(&str, DeviceQuantity)| downsample(format!("{name} {quantity}"), course(value));
+        DEVICE_GRAPHS.iter().map(graph).collect::<Vec<Graph>>()
+    };
+    let devices = busiest_devices(&snaps, first);
+    let (concerned, others): (Vec<_>, Vec<_>) = devices.into_iter().partition(|(id, _)| first.contains(id));
+    let mut out: Vec<Graph> = concerned.iter().flat_map(of_device).collect();
+    out.extend(of_machine);
+    out.extend(others.iter().flat_map(of_device));
     out.retain(|g| g.max() > 0.0);
     out
 }
