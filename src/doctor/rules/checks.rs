@@ -76,7 +76,7 @@ fn request_waits(ctx: &RuleContext<'_>) -> Judged {
 fn device_use(ctx: &RuleContext<'_>) -> Judged {
     ctx.require(&ctx.system.snapshot.devices)?;
     let mean = |id: DevId, get: fn(&DiskRate) -> f64| ctx.device_mean(id, saturation::WINDOW_SECS, get);
-    let Some((device, util)) = largest(ctx, |d| mean(d.id, |d| d.util_pct)) else {
+    let Some((device, util)) = largest(ctx, |d| mean(d.id, |d| d.util_pct).filter(|pct| *pct > 0.0)) else {
         return Ok((NO_DEVICE.into(), String::new()));
     };
     let queue = mean(device.id, |d| d.queue_size).unwrap_or(0.0);
