@@ -46,6 +46,11 @@ pub struct RuleEngine {
 }
 
 impl RuleEngine {
+    /// The worst incident, unless there are only notes.
+    pub(crate) fn worst_incident(&self) -> Option<&Incident> {
+        self.incidents.first().filter(|incident| incident.severity > Severity::Note)
+    }
+
     /// Evaluates every rule on the newest tick.
     pub fn evaluate(&mut self, system: &SystemState) {
         self.evaluate_rules(system, RULES);

@@ -3,7 +3,7 @@
 //! [`CAUSAL_RULES`] says which finding explains which. A finding explains another one only if there is a path from one to
 //! the other ([`Reach`]): a device fault affects that device and the devices above it, not those below.
 
-use super::finding::{Finding, Severity};
+use super::finding::{Finding, FindingSubject, Severity};
 use crate::model::disk::DevId;
 
 /// A cause and its effects.
@@ -22,6 +22,14 @@ impl Incident {
 
     pub fn effects(&self) -> &[Finding] {
         &self.findings[1..]
+    }
+
+    /// The device that it is about, or the first one that it concerns.
+    pub fn device(&self) -> Option<DevId> {
+        self.findings.iter().find_map(|f| match &f.subject {
+            FindingSubject::Device(id, _) => Some(*id),
+            _ => f.devices.first().copied(),
+        })
     }
 
     /// When it began, CLOCK_BOOTTIME in ns. Notes do not count unless there is nothing else: a setting that was always

@@ -3,8 +3,8 @@
 //! Most of the screen stays the same, so the cost of a frame is comparing it with the one before. Only cells that differ
 //! are converted to ratatui cells.
 
+use super::cell_encoder::CellEncoder;
 use super::widgets::cell_buffer::{CellBuffer, PackedCell, StyleTable};
-use ratatui::backend::{Backend, CrosstermBackend};
 use ratatui::buffer::{Cell, CellWidth};
 use ratatui::layout::Rect;
 use std::io;
@@ -12,6 +12,8 @@ use std::io;
 /// mode 2026: the terminal shows the frame at once, not line by line.
 const BEGIN_SYNCHRONIZED_UPDATE: &[u8] = b"\x1b[?2026h";
 const END_SYNCHRONIZED_UPDATE: &[u8] = b"\x1b[?2026l";
+/// So many unchanged cells between two changed ones are sent again rather than moved over.
+const MAX_BRIDGE: usize = 3;
 
 /// The frame on the terminal, and the buffer for the next one.
 pub struct DiffRenderer {
@@ -58,9 +60,11 @@ impl DiffRenderer {
             self.output.extend_from_slice(b"\x1b[0m\x1b[2J");
         }
         let width = u32::from(self.buffer.area.width.max(1));
-        let changed = self.changed_cells.iter();
-        CrosstermBackend::new(&mut self.output)
-            .draw(changed.map(|(at, cell)| ((at % width) as u16, (at / width) as u16, cell)))?;
+        let mut encoder = CellEncoder::new(&mut self.output, width as u16);
+        for (at, cell) in &self.changed_cells {
+            encoder.write_cell(((at % width) as u16, (at / width) as u16), cell);
+        }
+        encoder.finish();
         self.output.extend_from_slice(END_SYNCHRONIZED_UPDATE);
         send(&self.output)?;
         if self.output.capacity() > 64 * 1024 {
@@ -83,13 +87,23 @@ fn collect_changed_cells(
     // A symbol of two columns affects the cell after it, so such a row is sent whole.
     let whole = before.iter().chain(now).any(|look| look.is_wide());
     let mut at = 0;
+    // The cell after the last one that changed in this row.
+    let mut last_end = None;
     while at < now.len() {
         let wide = now[at].is_wide();
         if whole || before[at] != now[at] {
-            changed.push(((row * now.len() + at) as u32, names.unpack(now[at])));
+            let from = last_end.filter(|end| !whole && is_bridge(&now[*end - 1..at])).unwrap_or(at);
+            changed.extend((from..=at).map(|at| ((row * now.len() + at) as u32, names.unpack(now[at]))));
+            last_end = Some(at + 1);
         }
         at += if wide { usize::from(names.unpack(now[at]).cell_width()) } else { 1 };
     }
+}
+
+/// Whether the cells after the first one are cheaper to send again than to move over: few letters of its style.
+fn is_bridge(cells: &[PackedCell]) -> bool {
+    let is_letter = |cell: &PackedCell| cell.as_char().is_some_and(|c| c.is_ascii()) && cell.has_style_of(cells[0]);
+    cells.len() <= MAX_BRIDGE + 1 && cells[1..].iter().all(is_letter)
 }
 
 #[cfg(test)]
@@ -140,9 +154,26 @@ mod tests {
             };
             screen.draw_frame(|paper| _ = draw_text(paper, 0, 0, "x", 1, style), send).unwrap();
             wiped += u32::from(sent.contains("\x1b[2J"));
-            assert!(sent.contains(&format!("38;2;{r};{g};{b};")), "{sent:?}");
+            assert!(sent.contains(&format!("38;2;{r};{g};{b}m")), "{sent:?}");
         }
         assert!((3..100).contains(&wiped), "{wiped}");
+    }
+
+    const COLORS: [(Color, Color); 4] = [
+        (Color::Reset, Color::Reset),
+        (Color::Red, Color::Reset),
+        (Color::Indexed(200), Color::LightBlue),
+        (Color::Rgb(1, 2, 3), Color::Reset),
+    ];
+
+    fn vt100_color(color: Color) -> vt100::Color {
+        match color {
+            Color::Red => vt100::Color::Idx(1),
+            Color::LightBlue => vt100::Color::Idx(12),
+            Color::Indexed(n) => vt100::Color::Idx(n),
+            Color::Rgb(r, g, b) => vt100::Color::Rgb(r, g, b),
+            _ => vt100::Color::Default,
+        }
     }
 
     proptest! {
@@ -150,16 +181,17 @@ mod tests {
         #[test]
         fn a_terminal_shows_what_was_drawn(
             pictures in proptest::collection::vec(
-                proptest::collection::vec((0u16..22, 0u16..4, "[ab 写é│\u{301}]{1,5}", any::<bool>()), 0..6), 1..5)
+                proptest::collection::vec((0u16..22, 0u16..4, "[ab 写é│\u{301}]{1,5}", any::<bool>(), 0u8..4), 0..6), 1..5)
         ) {
             let mut screen = DiffRenderer::new((20, 3));
             let mut terminal = vt100::Parser::new(3, 20, 0);
             for picture in &pictures {
                 let mut shown = Buffer::default();
                 let draw = |paper: &mut CellBuffer| {
-                    for (x, y, text, bold) in picture {
+                    for (x, y, text, bold, color) in picture {
                         let modifier = if *bold { Modifier::BOLD } else { Modifier::empty() };
-                        draw_text(paper, *x, *y, text, 20, Style::new().add_modifier(modifier));
+                        let (fg, bg) = COLORS[usize::from(*color)];
+                        draw_text(paper, *x, *y, text, 20, Style::new().fg(fg).bg(bg).add_modifier(modifier));
                     }
                     shown = paper.to_buffer();
                 };
@@ -170,7 +202,12 @@ mod tests {
                         let (ours, theirs) = (&shown[(x, y)], terminal.screen().cell(y, x).unwrap());
                         let seen = if theirs.has_contents() { theirs.contents() } else { " " };
                         prop_assert_eq!(ours.symbol(), seen, "at {},{}", x, y);
-                        prop_assert_eq!(ours.modifier.contains(Modifier::BOLD), theirs.bold());
+                        prop_assert_eq!(vt100_color(ours.bg), theirs.bgcolor(), "at {},{}", x, y);
+                        // Of a blank neither is to be seen.
+                        if seen != " " {
+                            prop_assert_eq!(ours.modifier.contains(Modifier::BOLD), theirs.bold(), "at {},{}", x, y);
+                            prop_assert_eq!(vt100_color(ours.fg), theirs.fgcolor(), "at {},{}", x, y);
+                        }
                         x += ours.cell_width().max(1);
                     }
                 }

@@ -4,6 +4,7 @@ pub mod action;
 pub mod action_name;
 pub mod app;
 pub(crate) mod bench_target;
+mod cell_encoder;
 pub(crate) mod column_priority;
 pub mod diff_renderer;
 pub mod effect;

@@ -130,6 +130,26 @@ impl Shared {
         usize::from(width) * self.symbols.samples_per_cell()
     }
 
+    /// Places after the newest sample at the right end of a graph: a cell of two samples begins with an even tick, so that a
+    /// graph moves, and all its cells are sent to the terminal, only with every second tick.
+    pub fn open_graph_places(&self) -> usize {
+        usize::from(self.symbols.samples_per_cell() == 2 && self.snapshot().seq.is_multiple_of(2))
+    }
+
+    /// The values of a graph, oldest first, with those places after the newest.
+    pub fn graph_values<T: Clone>(
+        &self,
+        values: impl DoubleEndedIterator<Item = Option<T>> + Clone,
+    ) -> impl DoubleEndedIterator<Item = Option<T>> + Clone {
+        values.chain(std::iter::repeat_n(None, self.open_graph_places()))
+    }
+
+    /// [`Shared::change_marks`] as places of a graph, counted from its right end.
+    pub fn graph_marks(&self, width: usize) -> Vec<usize> {
+        let open = self.open_graph_places();
+        self.change_marks(width).into_iter().map(|at| at + open).collect()
+    }
+
     /// How long before the tick on screen a sample is, counted from the newest: `now`, `40s`, `1m20s`.
     pub fn sample_age(&self, back: usize) -> Option<String> {
         let taken = self.history_to_shown().nth_back(back)?.snapshot.time.boot_ns;

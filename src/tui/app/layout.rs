@@ -20,6 +20,9 @@ const FILE_SYSTEM_ROWS: u16 = 4;
 const ROWS_OF_TASKS: u16 = 12;
 const MIN_GRAPH_ROWS: u16 = 8;
 
+/// Rows of the kernel log of an Overview that has little of it.
+const MIN_LOG_ROWS: u16 = 5;
+
 /// Rows from which on a replay has its timeline.
 const TIMELINE_HEIGHT: u16 = 20;
 
@@ -58,7 +61,8 @@ impl App {
         match self.screen.view {
             ViewId::Overview => {
                 let devices = self.views.devices.wanted_rows(&self.shared);
-                overview_layout(body, devices, self.shared.findings.incidents.len())
+                let strip = FindingsView::summary_height(body, &self.shared);
+                overview_layout(body, devices, strip, self.views.kernel_log.wanted_lines())
             }
             tab => self.views.of_tab(tab).map_or(Vec::new(), |view| view.layout(&cx, body)),
         }
@@ -101,8 +105,8 @@ fn share_borders(body: Rect, arrange: impl Fn(Rect) -> Vec<(PaneId, Rect)>) -> V
 }
 
 /// What is wrong at the top, then disks beside dirty pages, processes, and the kernel log over the full width.
-fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, Rect)> {
-    let strip = FindingsView::summary_height(body.height, incidents);
+/// The first has `strip` rows; the log needs no more than its lines.
+fn overview_layout(body: Rect, devices: u16, strip: u16, log_lines: usize) -> Vec<(PaneId, Rect)> {
     let rest = area_below(body, strip);
     let h = rest.height;
     let is_wide = body.width >= 110 && body.height >= 18;
@@ -114,6 +118,8 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
         20.. => (h / 5).clamp(4, 12),
         _ => 0,
     };
+    let wanted = (log_lines.min(100) as u16 + 2).max(MIN_LOG_ROWS);
+    let (kernel, spared) = (kernel.min(wanted), kernel.saturating_sub(wanted));
     let top = match h {
         // Below the devices how full the file systems are.
         _ if has_graphs => (devices + 3 + FILE_SYSTEM_ROWS).clamp(10, 11.max(h * 3 / 10)),
@@ -121,7 +127,9 @@ fn overview_layout(body: Rect, devices: u16, incidents: usize) -> Vec<(PaneId, R
         12.. => (devices + 3).clamp(4, (h / 3).max(5)),
         _ => 0,
     };
-    let for_graphs = (h * 3 / 10).min(h.saturating_sub(kernel + top + ROWS_OF_TASKS)).clamp(MIN_GRAPH_ROWS, 18);
+    // What the log does not need is theirs.
+    let for_graphs =
+        (h * 3 / 10 + spared).min(h.saturating_sub(kernel + top + ROWS_OF_TASKS)).clamp(MIN_GRAPH_ROWS, 18);
     let graphs = if has_graphs { for_graphs } else { 0 };
     let writeback = if !is_wide && h >= 15 { 4 } else { 0 };
     let at = |y, height| Rect { y: rest.y + y, height, ..rest };
@@ -184,14 +192,14 @@ mod tests {
     #[test]
     fn a_large_overview_has_graphs_and_still_room_for_tasks() {
         let height_of = |size: (u16, u16), pane: PaneId| {
-            let panes = overview_layout(Rect::new(0, 1, size.0, size.1), 3, 1);
+            let panes = overview_layout(Rect::new(0, 1, size.0, size.1), 3, 4, 99);
             panes.iter().find(|(id, _)| *id == pane).map_or(0, |(_, area)| area.height)
         };
         for size in [(160, 43), (200, 48)] {
             assert!(height_of(size, PaneId::DeviceGraphs) >= 8, "{size:?}");
             assert!(height_of(size, PaneId::Processes) >= 10, "{size:?}");
-            let panes = overview_layout(Rect::new(0, 1, size.0, size.1), 30, 9);
-            assert!(panes[0].1.height >= 10, "many devices and findings: {panes:?}");
+            let panes = overview_layout(Rect::new(0, 1, size.0, size.1), 30, 8, 99);
+            assert!(panes[0].1.height >= 9, "many devices and findings: {panes:?}");
         }
         assert_eq!(height_of((120, 38), PaneId::DeviceGraphs), 0);
         assert_eq!(height_of((80, 22), PaneId::DeviceGraphs), 0);
@@ -202,8 +210,8 @@ mod tests {
         for (w, h) in [(40, 10), (80, 22), (120, 38), (200, 48), (300, 100), (109, 14), (60, 19)] {
             for n in [0, 3, 40, 500] {
                 let body = Rect::new(0, 1, w, h);
-                for stories in [0, 1, 9] {
-                    let panes = overview_layout(body, n, stories);
+                for strip in [0, 3, 4, 8].map(|rows| if h < 15 { 0 } else { rows }) {
+                    let panes = overview_layout(body, n, strip, n.into());
                     assert_covers(body, &panes);
                     assert!(panes[0].1.height >= 4, "{w}x{h}: {panes:?}");
                 }

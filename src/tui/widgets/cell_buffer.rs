@@ -40,6 +40,10 @@ impl PackedCell {
         if self.0 & Self::LONG_FLAG == 0 { char::from_u32(self.0 & Self::SYMBOL_MASK) } else { None }
     }
 
+    pub(crate) fn has_style_of(self, other: Self) -> bool {
+        self.0 & Self::STYLE_MASK == other.0 & Self::STYLE_MASK
+    }
+
     fn style_index(self) -> usize {
         (self.0 & Self::STYLE_MASK) as usize >> Self::STYLE_SHIFT
     }

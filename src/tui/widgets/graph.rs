@@ -120,16 +120,16 @@ pub(crate) fn draw_bar(
     }
 }
 
-/// Rounds the maximum of a scale up to 1, 2 or 5 times a power of ten, so that the scale rarely changes.
+/// Rounds the maximum of a scale up to a round number, so that the scale rarely changes and most of a graph is used.
 pub(crate) fn round_up_scale(max: f64) -> f64 {
     if max <= 0.0 || !max.is_finite() {
         return 1.0;
     }
     let power = 10f64.powf(max.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|n| *n >= max).unwrap_or(max)
+    [1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0].map(|m| m * power).into_iter().find(|n| *n >= max).unwrap_or(max)
 }
 
-/// The same for a number of bytes: 1, 2 or 5 times a power of ten of KiB, MiB or whatever unit it is shown in.
+/// The same for a number of bytes: a round number of KiB, MiB or whatever unit it is shown in.
 pub(crate) fn round_up_bytes(max: f64) -> f64 {
     let mut unit = 1.0;
     while max.is_finite() && max >= unit * 1024.0 {
@@ -223,14 +223,14 @@ mod tests {
     #[test]
     fn scale_tops_of_bytes_are_round_in_their_unit() {
         let (kib, mib) = (1024.0, 1_048_576.0);
-        assert_eq!([0.0, 700.0, 3.0 * kib, 180.0 * mib].map(round_up_bytes), [1.0, 1000.0, 5.0 * kib, 200.0 * mib]);
+        assert_eq!([0.0, 700.0, 3.0 * kib, 180.0 * mib].map(round_up_bytes), [1.0, 800.0, 3.0 * kib, 200.0 * mib]);
     }
 
     #[test]
     fn scale_tops_are_round_numbers() {
         assert_eq!(
-            (round_up_scale(0.0), round_up_scale(3.0), round_up_scale(100.0), round_up_scale(51.0)),
-            (1.0, 5.0, 100.0, 100.0)
+            (round_up_scale(0.0), round_up_scale(2.1), round_up_scale(100.0), round_up_scale(51.0)),
+            (1.0, 3.0, 100.0, 60.0)
         );
     }
 }

@@ -1,4 +1,5 @@
-//! A heat map: counts as shades, by time (columns, newest right) and by bucket (rows, lowest at the bottom).
+//! A heat map: counts as shades, by time (columns, newest right; as many samples each as a cell of a graph) and by bucket
+//! (rows, lowest at the bottom).
 
 use super::text::{draw_clipped, draw_text_right};
 use super::theme::{HEAT_STEPS, Theme};
@@ -10,50 +11,53 @@ const SHADES: [&str; 4] = ["░", "▒", "▓", "█"];
 
 const AXIS_WIDTH: u16 = 7;
 
-/// A column: the buckets that are not empty, with their counts; `None` for a gap.
+/// A sample: the buckets that are not empty, with their counts; `None` for a gap.
 pub(crate) type HeatmapColumn<'a> = Option<&'a [(u8, u32)]>;
 
 /// Number of columns that an area of this width has room for.
-pub(crate) fn heatmap_column_count(width: u16) -> usize {
-    usize::from(width.saturating_sub(AXIS_WIDTH))
+pub(crate) fn heatmap_column_count(width: u16) -> u16 {
+    width.saturating_sub(AXIS_WIDTH)
 }
 
-/// Draws `columns`, oldest first, right-aligned. `label` gives the lower bound of a bucket. Where there are more buckets
+/// Draws `samples`, oldest first, right-aligned. `label` gives the lower bound of a bucket. Where there are more buckets
 /// than rows, a row sums several. Shades and colours are logarithmic, so that a count of one shows beside thousands.
 pub(crate) fn draw_heatmap<'a>(
     buf: &mut CellBuffer,
     area: Rect,
-    columns: impl DoubleEndedIterator<Item = HeatmapColumn<'a>> + Clone,
+    samples: impl DoubleEndedIterator<Item = HeatmapColumn<'a>> + Clone,
     label: impl Fn(u8) -> String,
     theme: &Theme,
 ) {
     if area.height == 0 || area.width <= AXIS_WIDTH {
         return;
     }
-    let shown = || columns.clone().rev().take(heatmap_column_count(area.width));
+    let (columns, per_column) = (heatmap_column_count(area.width), buf.symbols.samples_per_cell());
+    let shown = || samples.clone().rev().take(usize::from(columns) * per_column);
     let buckets = || shown().flatten().flatten();
     let Some(low) = buckets().map(|s| s.0).min() else { return };
     let high = buckets().map(|s| s.0).max().unwrap_or(low);
     let buckets_per_row = (u16::from(high - low) / area.height + 1) as u8;
-    let row = |bucket: u8| area.bottom() - 1 - u16::from((bucket - low) / buckets_per_row);
-    let (mut max, mut sums) = (0, Vec::new());
-    for (at, column) in shown().enumerate() {
-        let x = area.right() - 1 - at as u16;
-        let Some(column) = column else {
-            draw_clipped(buf, x, area.bottom() - 1, "·", 1, theme.dim);
-            continue;
-        };
-        for (bucket, n) in column {
-            let y = row(*bucket);
-            match sums.last_mut() {
-                Some((before, amount)) if *before == (x, y) => *amount += u64::from(*n),
-                _ => sums.push(((x, y), u64::from(*n))),
-            }
-            max = sums.last().map_or(max, |s| max.max(s.1));
+    let row = |bucket: u8| usize::from((bucket - low) / buckets_per_row);
+    // By column from the right, then by row from the bottom.
+    let mut sums = vec![0u64; usize::from(columns) * usize::from(area.height)];
+    let mut known = vec![false; columns.into()];
+    for (at, sample) in shown().enumerate() {
+        let column = at / per_column;
+        known[column] |= sample.is_some();
+        for (bucket, n) in sample.unwrap_or_default() {
+            sums[column * usize::from(area.height) + row(*bucket)] += u64::from(*n);
         }
     }
-    for ((x, y), amount) in sums {
-        let share = (amount as f64).ln_1p() / (max.max(1) as f64).ln_1p();
+    let max = sums.iter().copied().max().unwrap_or(0).max(1);
+    let place = |column: usize, row: usize| (area.right() - 1 - column as u16, area.bottom() - 1 - row as u16);
+    for (column, _) in known.iter().enumerate().take(shown().count().div_ceil(per_column)).filter(|(_, known)| !**known)
+    {
+        let (x, y) = place(column, 0);
+        draw_clipped(buf, x, y, "·", 1, theme.dim);
+    }
+    for (at, amount) in sums.into_iter().enumerate().filter(|(_, amount)| *amount > 0) {
+        let (x, y) = place(at / usize::from(area.height), at % usize::from(area.height));
+        let share = (amount as f64).ln_1p() / (max as f64).ln_1p();
         let color = theme.heat[step(share, HEAT_STEPS)];
         draw_clipped(buf, x, y, SHADES[step(share, SHADES.len())], 1, Style::new().fg(color));
     }
@@ -79,10 +83,12 @@ fn step(share: f64, steps: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tui::widgets::SymbolSet;
     use ratatui::buffer::Buffer;
 
     fn render(width: u16, height: u16, cells: &[HeatmapColumn]) -> Buffer {
         let mut buf = CellBuffer::new(Rect::new(0, 0, width, height));
+        buf.symbols = SymbolSet::Blocks;
         let area = buf.area;
         draw_heatmap(&mut buf, area, cells.iter().copied(), |s| format!("{s} us"), &Theme::default());
         buf.to_buffer()
@@ -92,6 +98,17 @@ mod tests {
     fn newest_column_is_rightmost_and_gaps_are_marked() {
         let cells: [HeatmapColumn; 4] = [Some(&[(3, 1)]), None, Some(&[(3, 2000), (5, 1)]), Some(&[(4, 40)])];
         assert_eq!(render(11, 3, &cells), Buffer::with_lines(["  5 us   ░ ", "  4 us    ▒", "  3 us ░·█ "]));
+    }
+
+    #[test]
+    fn a_column_has_as_many_samples_as_a_cell_of_a_graph() {
+        let mut buf = CellBuffer::new(Rect::new(0, 0, 10, 1));
+        buf.symbols = SymbolSet::Braille;
+        let samples: [HeatmapColumn; 5] = [None, None, Some(&[(3, 1)]), Some(&[(3, 1)]), Some(&[(3, 2)])];
+        let area = buf.area;
+        let padded = samples.iter().copied().chain([None]);
+        draw_heatmap(&mut buf, area, padded, |_| String::new(), &Theme::default());
+        assert_eq!(buf.to_buffer(), Buffer::with_lines(["       ·██"]));
     }
 
     #[test]

@@ -26,8 +26,7 @@ pub(crate) use self::dialog::{
 pub(crate) use self::form_layout::{FormLayout, form_layout};
 pub use self::graph::draw_columns;
 pub(crate) use self::graph::{
-    columns_text, draw_bar, draw_column_markers, draw_sample_labels, draw_sample_markers, round_up_bytes,
-    round_up_scale,
+    columns_text, draw_bar, draw_sample_labels, draw_sample_markers, round_up_bytes, round_up_scale,
 };
 pub(crate) use self::heatmap::{draw_heat_cell, draw_heatmap, heatmap_column_count};
 pub(crate) use self::styled_lines::{StyledLine, TextStyle, draw_lines, wrap_lines};

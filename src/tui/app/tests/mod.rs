@@ -1,4 +1,5 @@
 //! (state, key) -> (state, effects), as a table.
+mod bytes_at_rest;
 mod column_choice;
 mod figures;
 mod files;
@@ -13,6 +14,7 @@ mod mouse;
 mod random_input;
 mod replay;
 mod screenshot;
+mod selection;
 mod syncs;
 mod tune;
 

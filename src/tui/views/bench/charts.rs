@@ -153,10 +153,10 @@ mod tests {
         let shown = lines(20, 80);
         assert!(shown[1].starts_with("p: IOPS over time") && shown[1].contains("p: p99 over time"), "{shown:#?}");
         assert!(
-            shown[2].starts_with("1000┤") && shown[3].starts_with("    │█") && shown[2].contains("50 ms┤"),
+            shown[2].starts_with("800┤█") && shown[3].starts_with("   │█") && shown[2].contains("40 ms┤"),
             "{shown:#?}"
         );
-        assert!(shown[7].starts_with("   0└──") && shown[7].ends_with(" s"), "{shown:#?}");
+        assert!(shown[7].starts_with("  0└──") && shown[7].ends_with(" s"), "{shown:#?}");
         assert!(shown.iter().all(|line| line.chars().count() <= 80));
     }
 

@@ -11,7 +11,7 @@ use crate::tui::widgets::{
 };
 
 #[derive(Clone, Copy)]
-pub(super) struct GraphQuantity {
+pub(in crate::tui::views) struct GraphQuantity {
     /// Name and unit.
     pub name: &'static str,
     pub value: fn(&DiskRate) -> f64,
@@ -25,15 +25,18 @@ pub(super) const fn quantity(name: &'static str, unit: &'static str, value: fn(&
     GraphQuantity { name, value, unit, scale_max: None }
 }
 
+/// How long requests wait and are served.
+pub(in crate::tui::views) const AWAIT: GraphQuantity = quantity("await ms", " ms", |r| r.await_ms);
+/// The share of the time in which a device had requests.
+pub(in crate::tui::views) const DEVICE_USE: GraphQuantity =
+    GraphQuantity { name: "%util", unit: "%", value: |r| r.util_pct, scale_max: Some(100.0) };
+
 /// Pairs of quantities, drawn one above the other.
 pub(super) const GRAPH_PAIRS: &[[GraphQuantity; 2]] = &[
     [quantity("MB read/s", " MB/s", |r| r.read_mb_per_s), quantity("MB written/s", " MB/s", |r| r.write_mb_per_s)],
     [quantity("reads/s", "/s", |r| r.reads_per_s), quantity("writes/s", "/s", |r| r.writes_per_s)],
     [quantity("r_await ms", " ms", |r| r.read_await_ms), quantity("w_await ms", " ms", |r| r.write_await_ms)],
-    [
-        quantity("aqu-sz", "", |r| r.queue_size),
-        GraphQuantity { name: "%util", value: |r| r.util_pct, unit: "%", scale_max: Some(100.0) },
-    ],
+    [quantity("aqu-sz", "", |r| r.queue_size), DEVICE_USE],
 ];
 
 /// From this width on graphs and heat maps are side by side.
@@ -42,18 +45,37 @@ const SIDE_BY_SIDE_WIDTH: u16 = 116;
 /// Heat maps, chosen after the last pair.
 const HEATMAPS: [LatencyPart; 2] = [LatencyPart::Total, LatencyPart::Service];
 
-/// Draws the pair of that index, one graph above the other.
+/// Draws the pair of that index, one graph above the other. One that is 0 throughout, such as the reads of a device that is
+/// only written to, leaves its room to the other.
 pub(super) fn draw_graph_pair(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, index: usize) {
     let pair = &GRAPH_PAIRS[index % GRAPH_PAIRS.len()];
-    for ((quantity, area), style) in
-        pair.iter().zip(split_rows(area, area.height / 2)).zip([cx.theme.graph, cx.theme.graph_alt])
+    let samples = cx.shared.graph_samples(area.width);
+    let is_idle = |q: &GraphQuantity| {
+        device_history(cx.shared, id).rev().take(samples).flatten().all(|rate| (q.value)(rate) <= 0.0)
+    };
+    let upper = match pair.each_ref().map(is_idle) {
+        [true, false] => 1,
+        [false, true] => area.height.saturating_sub(1),
+        _ => area.height / 2,
+    };
+    for ((quantity, area), style) in pair.iter().zip(split_rows(area, upper)).zip([cx.theme.graph, cx.theme.graph_alt])
     {
+        if area.height == 1 {
+            draw_text(buf, area.x, area.y, &format!("{}  none lately", quantity.name), area.width, cx.theme.dim);
+        }
         draw_graph(cx, area, buf, id, quantity, style);
     }
 }
 
 /// Draws the recent past of one quantity of a device, with its axes.
-pub(super) fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: DevId, q: &GraphQuantity, style: Style) {
+pub(in crate::tui::views) fn draw_graph(
+    cx: &Context,
+    area: Rect,
+    buf: &mut CellBuffer,
+    id: DevId,
+    q: &GraphQuantity,
+    style: Style,
+) {
     if area.height < 2 || area.width < 20 {
         return;
     }
@@ -62,14 +84,14 @@ pub(super) fn draw_graph(cx: &Context, area: Rect, buf: &mut CellBuffer, id: Dev
     let max = shown().fold(0.0, f64::max);
     let top = q.scale_max.unwrap_or_else(|| round_up_scale(max));
     let now = shown().next().map_or("-".into(), |v| format!("{v:.2}"));
-    let changed = cx.shared.change_marks(cx.shared.graph_samples(area.width));
+    let changed = cx.shared.graph_marks(cx.shared.graph_samples(area.width));
     let legend = if changed.is_empty() { "" } else { "  ┊ knob changed" };
     let label = format!("{}  now {now}  max {max:.2}{legend}", q.name);
     draw_text(buf, area.x, area.y, &label, area.width, cx.theme.header);
     let value = |n: f64| axis_number(n) + q.unit;
     let axes = Axes { top, value: &value, time: &|back| cx.shared.sample_age(back) };
     let graph = draw_axes(buf, area_below(area, 1), &axes, &cx.theme);
-    draw_columns(buf, graph, values(), top, |_| style);
+    draw_columns(buf, graph, cx.shared.graph_values(values()), top, |_| style);
     draw_sample_markers(buf, graph, &changed, cx.theme.changed);
 }
 

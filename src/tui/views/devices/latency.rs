@@ -5,7 +5,7 @@ use crate::model::disk::{DevId, DiskRate};
 use crate::model::latency::{HeatmapBins, LatencySummary, REQUEST_KINDS, RequestLatency};
 use crate::tui::view::{Context, Shared};
 use crate::tui::widgets::{
-    CellBuffer, Rect, area_below, draw_column_markers, draw_heatmap, draw_text, draw_time_axis, heatmap_column_count,
+    CellBuffer, Rect, area_below, draw_heatmap, draw_sample_markers, draw_text, draw_time_axis, heatmap_column_count,
 };
 use crate::units::format_micros;
 
@@ -85,7 +85,8 @@ fn unavailable_reason(shared: &Shared, id: DevId) -> String {
 
 /// Kinds of requests that a heat map of this width has data of.
 pub(super) fn kinds_with_data(shared: &Shared, id: DevId, part: LatencyPart, width: u16) -> Vec<usize> {
-    let frames = || device_history(shared, id).rev().take(heatmap_column_count(width)).flatten();
+    let samples = shared.graph_samples(heatmap_column_count(width));
+    let frames = || device_history(shared, id).rev().take(samples).flatten();
     let any = |kind: usize| {
         frames().filter_map(|d| d.latency.as_ref()).any(|l| !part.distribution(&l.kinds[kind]).1.bins().is_empty())
     };
@@ -112,12 +113,12 @@ pub(super) fn draw_latency_heatmap(
     let mut graph = area_below(area, 1);
     if graph.height >= MIN_HEIGHT_WITH_TIMES {
         graph.height -= 1;
-        let below =
-            Rect { x: area.right() - heatmap_column_count(area.width) as u16, y: graph.bottom(), height: 1, ..area };
+        let below = Rect { x: area.right() - heatmap_column_count(area.width), y: graph.bottom(), height: 1, ..area };
         let below = Rect { width: area.right() - below.x, ..below };
-        draw_time_axis(buf, below, 1, &|back| shared.sample_age(back), theme);
+        draw_time_axis(buf, below, shared.symbols.samples_per_cell(), &|back| shared.sample_age(back), theme);
     }
     let cells = device_history(shared, id).map(|d| Some(part.distribution(&d?.latency.as_ref()?.kinds[kind]).1.bins()));
-    draw_heatmap(buf, graph, cells, |step| format_micros(HeatmapBins::bin_start_us(step)), theme);
-    draw_column_markers(buf, graph, &shared.change_marks(heatmap_column_count(area.width)), theme.changed);
+    draw_heatmap(buf, graph, shared.graph_values(cells), |step| format_micros(HeatmapBins::bin_start_us(step)), theme);
+    let samples = shared.graph_samples(heatmap_column_count(area.width));
+    draw_sample_markers(buf, graph, &shared.graph_marks(samples), theme.changed);
 }

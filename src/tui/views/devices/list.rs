@@ -272,7 +272,7 @@ fn draw_sparkline(shared: &Shared, area: Rect, buf: &mut CellBuffer, id: DevId, 
     let util = device_history(shared, id).map(|rate| rate.map(|rate| rate.util_pct));
     let column = DeviceColumn::Util.spec();
     let levels = Levels { warn: column.warn_from, crit: column.crit_from };
-    draw_columns(buf, area, util, 100.0, |pct| levels.style(pct, theme));
+    draw_columns(buf, area, shared.graph_values(util), 100.0, |pct| levels.style(pct, theme));
 }
 
 /// Marks a stalled device: requests are in flight and none completes.

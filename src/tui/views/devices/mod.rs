@@ -9,7 +9,9 @@ mod list;
 mod request_sizes;
 
 pub(super) use self::flushes::draw_flushes;
+pub(super) use self::graphs::{AWAIT, DEVICE_USE, GraphQuantity, draw_graph};
 use super::detail::scroll_positions;
+use crate::doctor::incident::Incident;
 use crate::export::table::Table;
 use crate::model::columns::device::{COLUMNS, DeviceColumn, DeviceColumnSet, DeviceColumnSpec};
 use crate::model::columns::figures::DEVICE_FIGURES;
@@ -25,6 +27,8 @@ const LIST_KEYS: &[KeyContext] = &[KeyContext::Devices, KeyContext::Columns, Key
 #[derive(Debug, Clone, Default)]
 pub struct DevicesView {
     pub scroll: Scroll,
+    /// The device that the user went to; `None`: the one that the worst finding is about is selected, else the first.
+    pub selected_device: Option<DevId>,
     /// The default order is the tree.
     pub columns: ColumnState,
     pub extended: bool,
@@ -48,7 +52,19 @@ impl DevicesView {
 
     pub fn select(&mut self, id: DevId, shared: &Shared) {
         if let Some(row) = self.device_lines(shared).iter().position(|line| line.id == id) {
-            self.scroll.selected = row;
+            (self.scroll.selected, self.selected_device) = (row, Some(id));
+        }
+    }
+
+    /// Keeps the same device selected wherever its row is now: the one that the user went to, else the one in trouble.
+    fn follow_device(&mut self, shared: &Shared) {
+        let in_trouble = || shared.findings.worst_incident().and_then(Incident::device);
+        match self.selected_device.or_else(in_trouble) {
+            Some(id) => {
+                let row = self.device_lines(shared).iter().position(|line| line.id == id);
+                self.scroll.selected = row.unwrap_or(self.scroll.selected);
+            }
+            None => self.scroll.selected = 0,
         }
     }
 
@@ -143,6 +159,7 @@ impl View for DevicesView {
 
     fn move_selection(&mut self, _: PaneId, by: isize, cx: &Context) -> bool {
         self.scroll.move_selection(by, self.device_lines(cx.shared).len());
+        self.selected_device = self.selected(cx.shared);
         true
     }
 
@@ -191,6 +208,9 @@ impl View for DevicesView {
             let shown = self.device_lines(cx.shared).len();
             self.folded = Some((shown, all.saturating_sub(shown)));
         }
+        if matches!(cx.screen.view, ViewId::Overview | ViewId::Devices) {
+            self.follow_device(cx.shared);
+        }
     }
 
     fn on_click(&mut self, click: PaneClick, cx: &Context, _: &mut Outbox) {
@@ -201,6 +221,7 @@ impl View for DevicesView {
             return self.click_header(click, cx.shared);
         }
         self.scroll.click(self.device_lines(cx.shared).len(), click.inner, click.y);
+        self.selected_device = self.selected(cx.shared);
     }
 
     fn filter(&self, _: PaneId) -> &str {
@@ -247,6 +268,10 @@ impl View for DevicesView {
 
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
         let lines = self.device_lines(cx.shared);
-        search.select(lines.iter().map(|line| search.matches(&line.label)), &mut self.scroll.selected)
+        let found = search.select(lines.iter().map(|line| search.matches(&line.label)), &mut self.scroll.selected);
+        if found {
+            self.selected_device = lines.get(self.scroll.selected).map(|line| line.id);
+        }
+        found
     }
 }

@@ -2,7 +2,6 @@
 
 use super::task::{Task, is_kernel_thread, join_tasks, task_label, without_repeats};
 use super::victims::{victims, waiting_for_device};
-use crate::doctor::finding::FindingSubject;
 use crate::doctor::incident::Incident;
 use crate::model::disk::DevId;
 use crate::model::history::HistoryFrame;
@@ -37,15 +36,20 @@ const MAX_CULPRITS: usize = 3;
 /// Cells of a mount point or a control group in a line that is too long otherwise.
 const SHORT_MOUNT: usize = 12;
 
-/// `device loop0 /mnt · culprit dd (20733) 31.5M/s · victim sqlite (200)` for the worst incident, in `width` cells if that
+/// `device loop0 /mnt · culprit dd (20733) 31.5M/s · victim sqlite (200)` for an incident, in `width` cells if that
 /// can be: further victims, the mount point, the rate and further culprits are left out for that. What is not known is
 /// left out, too. `None`: nothing is known.
-pub(super) fn line(shared: &Shared, width: u16) -> Option<String> {
-    let involved = Involved::of_worst_incident(shared)?;
+pub(super) fn line(shared: &Shared, incident: &Incident, width: u16) -> Option<String> {
+    let involved = Involved::of(shared, incident);
     let fits = |line: &String| unicode_width::UnicodeWidthStr::width(&**line) <= usize::from(width);
     let lines = (0..=MAX_SHORTENING).map(|level| involved.line(level));
     let shortest = || involved.line(MAX_SHORTENING);
     Some(lines.into_iter().find(fits).unwrap_or_else(shortest)).filter(|line| !line.is_empty())
+}
+
+/// [`line`] of the worst incident.
+pub(super) fn worst_line(shared: &Shared, width: u16) -> Option<String> {
+    line(shared, shared.findings.incidents.first()?, width)
 }
 
 /// Who or what causes a problem.
@@ -74,12 +78,8 @@ struct Involved {
 const MAX_SHORTENING: u8 = 5;
 
 impl Involved {
-    fn of_worst_incident(shared: &Shared) -> Option<Self> {
-        let incident = shared.findings.incidents.first()?;
-        let device = incident.findings.iter().find_map(|f| match &f.subject {
-            FindingSubject::Device(id, _) => Some(*id),
-            _ => f.devices.first().copied(),
-        });
+    fn of(shared: &Shared, incident: &Incident) -> Self {
+        let device = incident.device();
         // Without a device its users cannot be distinguished from tasks that are busy elsewhere.
         let users = device.map_or(Vec::new(), |id| device_users(shared, id));
         let (cause, delayed) = find_cause(shared, incident, &users);
@@ -96,12 +96,12 @@ impl Involved {
         if victims.iter().any(|task| !task.is_kernel_thread(shared)) {
             victims.retain(|task| !task.is_kernel_thread(shared));
         }
-        Some(Self {
+        Self {
             device: device.map(|id| (shared.system.described_device(id), mount_point(shared, id))),
             is_read_only: incident.findings.iter().any(|f| f.rule == "read-only"),
             cause,
             victims,
-        })
+        }
     }
 
     /// The device comes first: it is what a cut may not take away.
@@ -248,7 +248,7 @@ fn mount_point(shared: &Shared, id: DevId) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::finding::{Finding, InvolvedTask, Severity};
+    use crate::doctor::finding::{Finding, FindingSubject, InvolvedTask, Severity};
     use crate::model::io_accounting::{IoAttribution, IoRates, OwnerIo, rates::DeviceIo};
     use crate::model::reading::Reading;
     use crate::model::snapshot::Snapshot;
@@ -291,15 +291,15 @@ mod tests {
 
     #[test]
     fn the_busiest_task_on_the_device_of_the_incident_is_named() {
-        let line = line(&shared("writers-throttled", vec![LOOP]), 120).unwrap();
+        let line = worst_line(&shared("writers-throttled", vec![LOOP]), 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit dd (20) 977K/s · victim sqlite (40)");
     }
 
     #[test]
     fn a_device_at_fault_is_the_culprit_and_its_users_are_victims() {
-        let fault = line(&shared("io-error", vec![LOOP]), 120).unwrap();
+        let fault = worst_line(&shared("io-error", vec![LOOP]), 120).unwrap();
         assert_eq!(fault, "device 7:0 · culprit the device itself · victim sqlite (40), dd (20)");
-        assert_eq!(line(&shared("hung-task", vec![]), 120).as_deref(), Some("victim sqlite (40)"));
+        assert_eq!(worst_line(&shared("hung-task", vec![]), 120).as_deref(), Some("victim sqlite (40)"));
     }
 
     fn named(names: &[&str]) -> Vec<InvolvedTask> {
@@ -312,7 +312,7 @@ mod tests {
         let finding = &mut shared.findings.incidents[0].findings[0];
         finding.culprits = named(&["dd (20)", "dd (21)"]);
         finding.victims = named(&["dd (21)", "kworker/u8:1 (70)", "postgres (50)"]);
-        let line = line(&shared, 120).unwrap();
+        let line = worst_line(&shared, 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit dd (20, 21) 977K/s · victim postgres (50), sqlite (40)");
     }
 
@@ -322,7 +322,7 @@ mod tests {
         let finding = &mut shared.findings.incidents[0].findings[0];
         finding.subject = FindingSubject::Machine;
         finding.victims = named(&["dd (20)"]);
-        assert_eq!(line(&shared, 120).as_deref(), Some("device 7:0 · victim dd (20)"));
+        assert_eq!(worst_line(&shared, 120).as_deref(), Some("device 7:0 · victim dd (20)"));
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
         (snapshot.seq, snapshot.io_attribution) = (2, Reading::Ok(Arc::new(attribution)));
         shared.system.snapshot = Arc::new(snapshot);
         shared.system.history.push(shared.system.snapshot.clone());
-        let line = line(&shared, 120).unwrap();
+        let line = worst_line(&shared, 120).unwrap();
         assert_eq!(line, "device 254:0 · culprit rustc (30) 525M/s · victim sqlite (40), wal (60)");
     }
 
@@ -356,13 +356,13 @@ mod tests {
         let finding = &mut shared.findings.incidents[0].findings[0];
         (finding.culprits, finding.victims) = (named(&["dd (20)"]), named(&["dd (20)"]));
         finding.subject = FindingSubject::Machine;
-        assert_eq!(line(&shared, 120).as_deref(), Some("device 7:0 · culprit and victim dd (20) 977K/s"));
+        assert_eq!(worst_line(&shared, 120).as_deref(), Some("device 7:0 · culprit and victim dd (20) 977K/s"));
         let finding = &mut shared.findings.incidents[0].findings[0];
         (finding.rule, finding.cgroup) = ("cgroup-memory", Some("/job".into()));
-        let line = line(&shared, 120).unwrap();
+        let line = worst_line(&shared, 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit the memory limit of /job · victim dd (20)");
         shared.findings.incidents[0].findings[0].cgroup = Some("/system.slice/nightly-import".into());
-        let short = self::line(&shared, 76).unwrap();
+        let short = worst_line(&shared, 76).unwrap();
         assert_eq!(short, "device 7:0 · culprit the memory limit of …htly-import · victim dd (20)");
     }
 
@@ -379,7 +379,7 @@ mod tests {
         let findings = &mut shared.findings.incidents[0].findings;
         findings[0].subject = FindingSubject::Machine;
         findings.push(mount);
-        let line = line(&shared, 120).unwrap();
+        let line = worst_line(&shared, 120).unwrap();
         assert_eq!(line, "device 254:0 · culprit the device itself · victim file system (read-only)");
     }
 

@@ -7,7 +7,7 @@ use crate::export::findings::{build_table as paper, incident_line, skipped_rule_
 use crate::export::table::Table;
 use crate::tui::view::{Action, Context, PaneId, Shared, ViewId};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_text, split_columns, split_rows, table, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_text, split_columns, split_rows, table, wrap,
 };
 use crate::units::format_rfc3339;
 
@@ -87,14 +87,16 @@ impl FindingsView {
         (at < shared.findings.incidents.len()).then_some(at)
     }
 
-    /// Rows of the strip in a body of this height.
-    pub fn summary_height(body: u16, stories: usize) -> u16 {
-        match stories {
-            0 if body < MIN_BODY_WHEN_HEALTHY => 0,
-            _ if body < MIN_BODY_WITH_INCIDENTS => 0,
+    /// Rows of the strip in a body of this size.
+    pub fn summary_height(body: Rect, shared: &Shared) -> u16 {
+        let incidents = &shared.findings.incidents;
+        match incidents.len() {
+            0 if body.height < MIN_BODY_WHEN_HEALTHY => 0,
+            _ if body.height < MIN_BODY_WITH_INCIDENTS => 0,
             // A low screen shows only the worst incident.
-            _ if body < MIN_BODY_WHEN_HEALTHY => 4,
-            n => n.clamp(1, MAX_INCIDENTS) as u16 + if n > 0 { 3 } else { 2 },
+            _ if body.height < MIN_BODY_WHEN_HEALTHY => 4,
+            0 => 3,
+            n => n.min(MAX_INCIDENTS) as u16 + 2 + worst_lines(shared, body.width.saturating_sub(2)).len() as u16,
         }
     }
 
@@ -107,13 +109,37 @@ impl FindingsView {
             draw_text(buf, inner.x, inner.y, &no_incident_text(shared), inner.width, cx.theme.dim);
             return;
         }
-        let Some(line) = involved::line(cx.shared, inner.width.saturating_sub(2)).filter(|_| inner.height > 1) else {
+        let room = inner.width.saturating_sub(2);
+        let Some(line) = involved::worst_line(shared, room).filter(|_| inner.height > 1) else {
             return draw_incidents(cx, inner, buf, 0, None);
         };
-        draw_incidents(cx, Rect { height: 1, ..inner }, buf, 0, None);
-        draw_text(buf, inner.x + 2, inner.y + 1, &line, inner.width.saturating_sub(2), cx.theme.text);
-        draw_incidents(cx, area_below(inner, 2), buf, 1, None);
+        let worst = worst_lines(shared, inner.width);
+        // A low screen has one row for it.
+        if inner.height > 2 && worst.len() > 1 {
+            let style = shared.findings.incidents.first().map(|incident| severity_style(&cx.theme, incident.severity));
+            draw_column(buf, inner, worst.iter().zip(std::iter::repeat(style.unwrap_or_default())));
+        } else {
+            draw_incidents(cx, Rect { height: 1, ..inner }, buf, 0, None);
+        }
+        let below = area_below(inner, if inner.height > 2 { worst.len() as u16 } else { 1 });
+        draw_text(buf, below.x + 2, below.y, &line, room, cx.theme.text);
+        draw_incidents(cx, area_below(below, 1), buf, 1, None);
     }
+}
+
+/// Rows that the sentence of the worst incident has at the most.
+const MAX_WORST_ROWS: usize = 2;
+
+/// The sentence of the worst incident, in so many cells.
+fn worst_lines(shared: &Shared, width: u16) -> Vec<String> {
+    let Some(worst) = shared.findings.incidents.first() else { return Vec::new() };
+    let text = format!("{} {}", worst.severity.symbol(), incident_line(worst));
+    let mut lines = wrap(&text, usize::from(width.max(20)));
+    let rest = lines.split_off(lines.len().min(MAX_WORST_ROWS - 1)).join(" ");
+    if !rest.is_empty() {
+        lines.push(if lines.is_empty() { rest } else { format!("  {rest}") });
+    }
+    lines
 }
 
 /// The rules that could not be evaluated, wrapped to a width.

@@ -1,6 +1,7 @@
 //! The Findings view: incidents, the worst first, and the page of the selected one.
 
 mod checks;
+mod history;
 mod involved;
 mod list;
 pub(in crate::tui) mod page;

@@ -4,12 +4,13 @@
 use super::FindingsView;
 use super::checks::{check_lines, judged_text};
 use super::list::{severity_style, skipped_rule_lines};
+use super::{history, involved};
 use crate::doctor::finding::NavTarget;
 use crate::doctor::incident::Incident;
 use crate::export::findings::{IncidentParagraph, ParagraphKind, incident_paragraphs};
 use crate::export::table::Table;
 use crate::tui::view::{Action, Context, PaneId, Shared};
-use crate::tui::widgets::{CellBuffer, Rect, draw_text, patch_style, wrap};
+use crate::tui::widgets::{CellBuffer, Rect, area_below, draw_text, patch_style, wrap};
 
 const LABEL_WIDTH: u16 = 9;
 /// Rows that must be free for the figures that rules judge: fewer never hold them.
@@ -31,19 +32,18 @@ impl FindingsView {
 
     /// The navigation targets of the selected incident, in the order of the page.
     pub fn nav_targets(&self, shared: &Shared) -> Vec<NavTarget> {
-        self.paragraphs(shared).into_iter().filter_map(|p| p.nav_target).collect()
+        self.paragraphs(shared, u16::MAX).into_iter().filter_map(|p| p.nav_target).collect()
     }
 
-    /// The lines of the page in so many cells and rows. Below an incident what else was judged follows only where it fits.
+    /// The lines of the page in so many cells and rows. Below an incident what else was judged follows only where it fits,
+    /// with the graphs.
     fn page_lines(&self, shared: &Shared, (width, height): (u16, u16)) -> Vec<PageLine> {
         let plain = |label, text, kind| PageLine { label, text, kind, target_index: None };
         let secondary = |text| plain("", text, ParagraphKind::Secondary);
-        if self.selected_incident(shared).is_none() {
-            return no_incident_lines(shared, width);
-        }
+        let Some(incident) = self.selected_incident(shared) else { return no_incident_lines(shared, width) };
         let mut out = Vec::new();
         let mut targets = 0..;
-        for part in self.paragraphs(shared) {
+        for part in self.paragraphs(shared, width.saturating_sub(LABEL_WIDTH)) {
             let target_index = part.nav_target.as_ref().and_then(|_| targets.next());
             push_paragraph(&part, target_index, width, &mut out);
         }
@@ -54,7 +54,8 @@ impl FindingsView {
         for (text, label) in gaps.iter().zip(std::iter::once("skipped").chain(std::iter::repeat(""))) {
             out.push(plain(label, indent(text), ParagraphKind::Secondary));
         }
-        let free = usize::from(height).saturating_sub(out.len() + 1);
+        let graphs = usize::from(history::wanted_rows(shared, incident));
+        let free = usize::from(height).saturating_sub(out.len() + 1 + graphs);
         let judged =
             if free < MIN_CHECK_ROWS { Vec::new() } else { check_lines(shared, width - LABEL_WIDTH.min(width)) };
         if !judged.is_empty() && judged.len() <= free {
@@ -66,10 +67,15 @@ impl FindingsView {
         out
     }
 
-    fn paragraphs(&self, shared: &Shared) -> Vec<IncidentParagraph> {
-        self.selected_incident(shared)
-            .map(|s| incident_paragraphs(s, shared.system.now(), shared.utc_offset_secs))
-            .unwrap_or_default()
+    /// The paragraphs of the selected incident; below the title, in so many cells if that can be, who is involved.
+    fn paragraphs(&self, shared: &Shared, width: u16) -> Vec<IncidentParagraph> {
+        let Some(incident) = self.selected_incident(shared) else { return Vec::new() };
+        let mut out = incident_paragraphs(incident, shared.system.now(), shared.utc_offset_secs);
+        let who = involved::line(shared, incident, width);
+        let who =
+            who.map(|text| IncidentParagraph { label: "who", text, kind: ParagraphKind::Detail, nav_target: None });
+        out.splice(1..1, who);
+        out
     }
 
     pub(super) fn render_page(&self, cx: &Context, area: Rect, buf: &mut CellBuffer) {
@@ -93,6 +99,10 @@ impl FindingsView {
                 patch_style(buf, inner.x, y, inner.width, theme.selected);
             }
         }
+        let used = all.len().saturating_sub(skip).min(height) as u16 + 1;
+        if let Some(incident) = self.selected_incident(cx.shared) {
+            history::draw_incident_history(cx, incident, area_below(inner, used.min(inner.height)), buf);
+        }
         if skip + height < all.len() && inner.width > 2 && inner.height > 0 {
             draw_text(buf, inner.right() - 1, inner.bottom() - 1, "↓", 1, theme.dim);
         }
@@ -111,7 +121,7 @@ impl FindingsView {
         let now = crate::units::format_rfc3339(shared.system.now().wall_ns);
         let title = format!("{title}, {}, {now}", shared.system.host.name);
         let mut sheet = Table::new(title, &[("", false), ("", false)]);
-        sheet.rows.extend(self.paragraphs(shared).into_iter().map(|p| vec![p.label.to_owned(), p.text]));
+        sheet.rows.extend(self.paragraphs(shared, u16::MAX).into_iter().map(|p| vec![p.label.to_owned(), p.text]));
         sheet
     }
 }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn line(machine: TestMachine, rule: &'static str) -> String {
-        involved::line(&shared(machine, rule), 120).unwrap()
+        involved::worst_line(&shared(machine, rule), 120).unwrap()
     }
 
     /// Each process has requests on one device.
@@ -203,7 +203,7 @@ mod tests {
         let named = |machine: TestMachine| {
             let mut shared = shared(machine, "device-saturated");
             shared.findings.incidents[0].findings[0].devices = vec![gone];
-            involved::line(&shared, 120).unwrap()
+            involved::worst_line(&shared, 120).unwrap()
         };
         let mut machine = TestMachine::new();
         machine.idle_ticks(1);

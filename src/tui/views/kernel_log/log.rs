@@ -77,6 +77,11 @@ impl KernelLogView {
         1 + if self.is_unfolded { entry.folded.len() } else { 0 }
     }
 
+    /// Lines that the log would fill; with unfolded entries it takes what it can get.
+    pub fn wanted_lines(&self) -> usize {
+        if self.is_unfolded { usize::MAX } else { self.visible_entries.len() }
+    }
+
     /// The first entry on screen, such that the selected one is fully visible if it fits.
     fn first_visible(&self, shared: &Shared, selected: usize, height: usize) -> usize {
         let selected = selected.min(self.visible_entries.len().saturating_sub(1));

@@ -1,9 +1,13 @@
 //! The Memory view: dirty pages and writeback, swap, pressure, and the processes stalled by them. It has no state.
 
+mod graphs;
 mod page;
+mod tasks;
 mod writeback;
 
 pub(crate) use crate::export::memory::format_optional_bytes;
+pub(super) use graphs::draw_swap_graphs;
+pub(super) use writeback::draw_unwritten_graph;
 pub(crate) use writeback::level;
 
 use crate::export::memory::build_table;

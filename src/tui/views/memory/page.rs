@@ -1,15 +1,18 @@
-//! The page: figures, thresholds, graphs, and the tasks stalled by memory, in swap, or faulting.
+//! The page: figures, thresholds, graphs, and the tasks stalled by memory, writing, in swap, or faulting.
 
-use super::writeback::{draw_history, draw_thresholds, draw_unwritten_graph, format_optional_bytes, peak};
-use crate::export::memory::{MemoryFact, format_millis, memory_facts};
-use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
-use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
-use crate::model::snapshot::Snapshot;
+use super::graphs::{draw_pressure_graphs, draw_swap_graphs, has_swap};
+use super::tasks::{draw_largest, draw_stalled_and_writing, draw_tasks};
+use super::writeback::{draw_thresholds, draw_unwritten_graph};
+use crate::export::memory::{MemoryFact, memory_facts};
 use crate::tui::view::{Context, PaneId};
-use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_text, draw_text_right, round_up_bytes,
-};
-use crate::units::format_bytes;
+use crate::tui::widgets::{CellBuffer, Rect, Theme, area_below, draw_text, draw_text_right, split_rows};
+
+/// Rows at the left, below the figures, from which on the lists of processes are there.
+const MIN_LIST_ROWS: u16 = 7;
+/// Rows of a graph at the least, with a blank one below.
+const MIN_GRAPH_ROWS: u16 = 6;
+
+type DrawGraphs = fn(&Context, Rect, &mut CellBuffer);
 
 pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let shared = cx.shared;
@@ -20,16 +23,13 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let used = draw_facts(&memory_facts(shared.snapshot(), shared.system.now().boot_ns), &cx.theme, facts_area, buf);
     let right = Rect { x: inner.x + left + 1, width: inner.width.saturating_sub(left + 1), ..inner };
     if wide {
-        let third = right.height / 3;
-        // Without swap there is nothing to draw of it: the graph of dirty pages has its room.
-        let swap = if has_swap(shared.snapshot()) { third } else { 0 };
-        let unwritten = 2 * third - swap - if swap == 0 { third / 2 } else { 0 };
-        let part = |i: u16, n: u16| Rect { y: right.y + i, height: n, ..right };
-        draw_thresholds(cx, part(0, 2.min(right.height)), buf);
-        draw_unwritten_graph(cx, part(2, unwritten.saturating_sub(1)), buf);
-        draw_swap_graphs(cx, part(unwritten + 2, swap.saturating_sub(1)), buf);
-        let above = unwritten + swap + 2;
-        draw_tasks(cx, part(above, right.height.saturating_sub(above)), buf);
+        // The process table is not stored for past ticks.
+        let below = area_below(facts_area, used + 1);
+        let has_lists = below.height >= MIN_LIST_ROWS && shared.frozen_seq.is_none();
+        if has_lists {
+            draw_largest(cx, below, buf);
+        }
+        draw_graphs_and_tasks(cx, right, buf, has_lists);
     } else if right.width >= 24 {
         let past = (right.height / 3).min(8);
         let above = Rect { height: right.height - past, ..right };
@@ -40,9 +40,23 @@ pub(super) fn render(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     }
 }
 
-/// Whether the machine has swap; yes if that is not known.
-fn has_swap(snapshot: &Snapshot) -> bool {
-    snapshot.swap.ok().and_then(|swap| swap.total_bytes) != Some(0)
+/// Draws the thresholds, the graphs, and the tasks that are stalled or write; with `has_lists` the other lists of tasks are
+/// elsewhere.
+fn draw_graphs_and_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer, has_lists: bool) {
+    draw_thresholds(cx, Rect { height: area.height.min(2), ..area }, buf);
+    let rest = area_below(area, 2);
+    let [graphs, tasks] = split_rows(rest, rest.height - rest.height / if has_lists { 4 } else { 3 });
+    let mut bands: Vec<DrawGraphs> = vec![draw_unwritten_graph];
+    if has_swap(cx.shared.snapshot()) {
+        bands.push(draw_swap_graphs);
+    }
+    bands.push(draw_pressure_graphs);
+    bands.truncate(usize::from(graphs.height / MIN_GRAPH_ROWS).max(1));
+    let height = graphs.height / bands.len() as u16;
+    for (draw, i) in bands.into_iter().zip(0..) {
+        draw(cx, Rect { y: graphs.y + i * height, height: height.saturating_sub(1), ..graphs }, buf);
+    }
+    if has_lists { draw_stalled_and_writing(cx, tasks, buf) } else { draw_tasks(cx, tasks, buf) }
 }
 
 fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: Rect, buf: &mut CellBuffer) -> u16 {
@@ -62,123 +76,4 @@ fn draw_facts(groups: &[(&'static str, Vec<MemoryFact>)], theme: &Theme, area: R
         }
     }
     area.height - rows.len() as u16
-}
-
-/// Width of the name of a stalled process where there is room, and of the figures beside it.
-const STALL_NAME_WIDTH: u16 = 22;
-const STALL_FIGURES_WIDTH: u16 = 23;
-/// Width of the figures without the longest stalls, which have no room in a narrow area.
-const NARROW_FIGURES_WIDTH: u16 = 13;
-/// With less room for the name the area is narrow.
-const MIN_STALL_NAME_WIDTH: u16 = 14;
-
-/// Draws the processes stalled by memory, the longest first, as far as there is room. Returns the rows used.
-fn draw_stalled_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) -> u16 {
-    let (shared, theme) = (cx.shared, &cx.theme);
-    let is_narrow = area.width < STALL_FIGURES_WIDTH + 1 + MIN_STALL_NAME_WIDTH;
-    let figures_width = if is_narrow { NARROW_FIGURES_WIDTH } else { STALL_FIGURES_WIDTH };
-    let (mut y, width) = (area.y, area.width.saturating_sub(figures_width + 1).min(STALL_NAME_WIDTH));
-    let mut line = |name: &str, figures: &str, style| {
-        if y < area.bottom() {
-            draw_text(buf, area.x, y, name, if figures.is_empty() { area.width } else { width }, style);
-            draw_text(buf, area.x + width + 1, y, figures, area.width.saturating_sub(width + 1), style);
-            y += 1;
-        }
-    };
-    let figures = |[a, b, c, d]: [&str; 4]| match is_narrow {
-        true => format!("{a:>5} {c:>7}"),
-        false => format!("{a:>5} {b:>4} {c:>7} {d:>4}"),
-    };
-    line("Stalled, ms/s", &figures(["dirty", "max", "reclaim", "max"]), theme.header);
-    let snap = shared.snapshot();
-    let Some(stalls) = snap.memory_stalls.ok() else {
-        let why = snap.memory_stalls.unavailable_reason(shared.system.now().boot_ns).unwrap_or_default();
-        line(&format!(" - {why}"), "", theme.dim);
-        return y - area.y;
-    };
-    let cell = |kind: usize, task: &ProcessStalls, n: f64| match (stalls.totals[kind], task.rates[kind].count) {
-        (None, _) => "-".into(),
-        (_, 0) => String::new(),
-        _ => format_millis(n),
-    };
-    for task in &stalls.processes {
-        let [t, r] = task.rates;
-        let device = task.device().and_then(|id| shared.system.topology.ok()?.get(id)).map(|d| d.display_name());
-        let on = device.or((!task.bdi.is_empty()).then(|| task.bdi.as_str().into()));
-        let on = on.filter(|_| t.count > 0 && !is_narrow).map_or(String::new(), |on| format!(" on {on}"));
-        let cells = [
-            cell(THROTTLE, task, t.ms_per_s),
-            cell(THROTTLE, task, t.max_ms),
-            cell(RECLAIM, task, r.ms_per_s),
-            cell(RECLAIM, task, r.max_ms),
-        ];
-        let figures = figures(cells.each_ref().map(String::as_str));
-        let name = if width < STALL_NAME_WIDTH { task.comm.clone() } else { task.label() };
-        line(&name, &format!("{figures}{on}"), theme.warn);
-    }
-    if stalls.processes.is_empty() {
-        line(" none", "", theme.dim);
-    }
-    for why in &stalls.unavailable {
-        line(&format!(" - {why}"), "", theme.dim);
-    }
-    y - area.y
-}
-
-fn draw_swap_graphs(cx: &Context, area: Rect, buf: &mut CellBuffer) {
-    let (shared, theme) = (cx.shared, &cx.theme);
-    if area.height < 3 {
-        return;
-    }
-    let half = area.width / 2;
-    type Get = fn(&crate::model::memory::SwapRate) -> Option<f64>;
-    let graphs: [(&str, Get, Style); 2] =
-        [("si", |s| s.in_bytes_per_s, theme.graph), ("so", |s| s.out_bytes_per_s, theme.graph_alt)];
-    for ((name, get, style), x) in graphs.into_iter().zip([area.x, area.x + half]) {
-        // The rates of the first sample are means since boot.
-        let value = move |s: &Snapshot| s.swap.ok().filter(|_| !s.is_since_boot).and_then(get);
-        let part = Rect { x, width: half.saturating_sub(1), ..area };
-        let max = peak(shared, part.width, value);
-        let [now, most] = [value(shared.snapshot()), Some(max)].map(format_optional_bytes);
-        let label = format!("{name} now {now}/s peak {most}/s");
-        draw_history(cx, part, buf, (&label, round_up_bytes(max), style), value);
-    }
-}
-
-/// Draws the stalled processes, the largest in swap, and those with the most major faults: a third of the area each.
-fn draw_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) {
-    let (shared, theme) = (cx.shared, &cx.theme);
-    if area.height < 3 {
-        return;
-    }
-    let used = draw_stalled_tasks(cx, Rect { height: (area.height / 3).max(2), ..area }, buf);
-    let area = area_below(area, used);
-    // The process table is not stored for past ticks.
-    if area.height < 3 || shared.frozen_seq.is_some() {
-        return;
-    }
-    let rows = usize::from(area.height.saturating_sub(2) / 2).max(1);
-    let mut lines: Vec<(String, Style)> = Vec::new();
-    let mut list = |head: &str, sort_by: Col, cell: &dyn Fn(&ProcessRow<'_>) -> Option<String>| {
-        lines.push((head.into(), theme.header));
-        let query = ProcessQuery { sort_by, filter: ProcessFilter::default(), height: rows, ..Default::default() };
-        let before = lines.len();
-        for at in shared.system.processes.window(&query).rows {
-            let row = shared.system.processes.row(at);
-            lines.extend(cell(&row).map(|text| (format!("{text:>14} {:>7} {}", row.pid(), row.comm()), theme.text)));
-        }
-        if lines.len() == before {
-            lines.push((" none".into(), theme.dim));
-        }
-    };
-    let used = shared.snapshot().swap.ok().and_then(|s| s.used_bytes).unwrap_or(0);
-    list("Largest in swap", Col::Swap, &|r| {
-        let n = r.raw.swap_bytes.filter(|n| *n > 0)?;
-        let share = if used > 0 { format!(" {:>3.0}%", n as f64 * 100.0 / used as f64) } else { String::new() };
-        Some(format!("{}{share}", format_bytes(n)))
-    });
-    list("Faulting (major faults/s)", Col::MajorFaults, &|r| {
-        r.rates().major_faults_per_s.filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
-    });
-    draw_column(buf, area, lines);
 }

@@ -65,7 +65,7 @@ fn draw_beside(cx: &Context, w: &WritebackRate, texts: [usize; 2], area: Rect, b
     let limit = w.dirty_threshold_bytes.map_or(1.0, |n| n as f64).max(1.0);
     let levels = Levels { warn: w.freerun_bytes.map_or(f64::INFINITY, |n| n as f64), crit: limit };
     let history = cx.shared.history_to_shown().map(|f| value(&f.snapshot));
-    draw_columns(buf, graph, history, limit, |n| levels.style(n, &cx.theme));
+    draw_columns(buf, graph, cx.shared.graph_values(history), limit, |n| levels.style(n, &cx.theme));
     let [slowed, limit] = [w.freerun_bytes, w.dirty_threshold_bytes].map(level);
     let below = Rect { y: area.y + 1, ..rest(texts[1]) };
     let text = format!("slowed above {slowed}, limit {limit}");
@@ -101,8 +101,9 @@ fn draw_unwritten_history(cx: &Context, w: &WritebackRate, area: Rect, buf: &mut
     }
     let [slowed, limit] = [w.freerun_bytes, w.dirty_threshold_bytes].map(|n| n.map_or(f64::INFINITY, |n| n as f64));
     let levels = Levels { warn: slowed, crit: limit };
-    draw_columns(buf, area, shared.history_to_shown().map(|f| value(&f.snapshot)), max, |n| levels.style(n, theme));
-    draw_sample_markers(buf, area, &shared.change_marks(shared.graph_samples(area.width)), theme.changed);
+    let values = shared.graph_values(shared.history_to_shown().map(|f| value(&f.snapshot)));
+    draw_columns(buf, area, values, max, |n| levels.style(n, theme));
+    draw_sample_markers(buf, area, &shared.graph_marks(shared.graph_samples(area.width)), theme.changed);
     for (y, label) in labels() {
         draw_text(buf, area.x, y, &format!("{label} "), area.width, theme.text);
     }
@@ -143,7 +144,7 @@ pub(super) fn draw_thresholds(cx: &Context, area: Rect, buf: &mut CellBuffer) {
 }
 
 /// Draws dirty + writeback over time, scaled to the peak.
-pub(super) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffer) {
+pub(in crate::tui::views) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let shared = cx.shared;
     if area.height < 2 {
         return;
@@ -157,7 +158,7 @@ pub(super) fn draw_unwritten_graph(cx: &Context, area: Rect, buf: &mut CellBuffe
     let seen = |sign: &str| stalls.iter().any(|s| s.1 == sign);
     let held: String = signs_of.iter().filter(|s| seen(s.0)).map(|(sign, what)| format!("  {sign} {what}")).collect();
     let label = format!("{legend}dirty + writeback, peak {}{held}", format_optional_bytes(Some(max)));
-    draw_history(cx, area, buf, (&label, round_up_bytes(max), cx.theme.graph), value);
+    draw_history(cx, area, buf, &HistoryGraph::of_bytes(&label, round_up_bytes(max), cx.theme.graph), value);
 }
 
 /// The largest value among the ticks that a graph of this width shows.
@@ -170,30 +171,47 @@ pub(super) fn peak(shared: &Shared, width: u16, value: impl Fn(&Snapshot) -> Opt
         .fold(0.0, f64::max)
 }
 
+/// What a graph of the recent past says and how it looks.
+pub(super) struct HistoryGraph<'a> {
+    pub label: &'a str,
+    /// Top of the scale.
+    pub top: f64,
+    pub style: Style,
+    /// A value at the axis.
+    pub value_label: fn(f64) -> String,
+}
+
+impl<'a> HistoryGraph<'a> {
+    pub(super) fn of_bytes(label: &'a str, top: f64, style: Style) -> Self {
+        Self { label, top, style, value_label: |n| format_optional_bytes(Some(n)) }
+    }
+}
+
 /// Draws a graph below its label, with marks where knobs changed and processes were stalled.
 pub(super) fn draw_history(
     cx: &Context,
     area: Rect,
     buf: &mut CellBuffer,
-    (label, max, style): (&str, f64, Style),
+    of: &HistoryGraph<'_>,
     value: impl Fn(&Snapshot) -> Option<f64>,
 ) {
     let (shared, theme) = (cx.shared, &cx.theme);
-    draw_text(buf, area.x, area.y, label, area.width, theme.dim);
-    let value_label = |n: f64| format_optional_bytes(Some(n));
-    let axes = Axes { top: max, value: &value_label, time: &|back| shared.sample_age(back) };
+    draw_text(buf, area.x, area.y, of.label, area.width, theme.dim);
+    let axes = Axes { top: of.top, value: &of.value_label, time: &|back| shared.sample_age(back) };
     let graph = draw_axes(buf, area_below(area, 1), &axes, theme);
     let width = shared.graph_samples(graph.width);
-    draw_columns(buf, graph, shared.history_to_shown().map(|f| value(&f.snapshot)), max, |_| style);
-    draw_sample_markers(buf, graph, &shared.change_marks(width), theme.changed);
+    let values = shared.graph_values(shared.history_to_shown().map(|f| value(&f.snapshot)));
+    draw_columns(buf, graph, values, of.top, |_| of.style);
+    draw_sample_markers(buf, graph, &shared.graph_marks(width), theme.changed);
     if graph.height > 1 {
         draw_sample_labels(buf, graph, &stall_labels(shared, width), theme.warn);
     }
 }
 
-/// Columns of a graph of this width, counted from the right edge, in which a process was stalled by memory, with their
+/// Places of a graph of this width, counted from the right edge, in which a process was stalled by memory, with their
 /// labels: `t` throttled, `r` reclaim, `x` both.
 pub(super) fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'static str)> {
+    let open = shared.open_graph_places();
     let ticks = shared.history_to_shown().rev().take(width).enumerate();
     let sign = |(at, frame): (usize, &crate::model::history::HistoryFrame)| {
         let stalls = frame.snapshot.memory_stalls.ok()?;
@@ -203,7 +221,7 @@ pub(super) fn stall_labels(shared: &Shared, width: usize) -> Vec<(usize, &'stati
             (false, true) => "r",
             (false, false) => return None,
         };
-        Some((at, sign))
+        Some((at + open, sign))
     };
     ticks.filter_map(sign).collect()
 }

@@ -314,7 +314,7 @@ fn draw_history(shared: &Shared, pid: u32, area: Rect, buf: &mut CellBuffer, the
     let shown: Vec<Option<f64>> = shared.history_to_shown().rev().take(samples).map(bytes).collect();
     let peak = shown.iter().flatten().copied().fold(0.0, f64::max);
     if peak > 0.0 && area.width > 0 {
-        draw_columns(buf, area, shown.into_iter().rev(), peak, |_| theme.graph);
+        draw_columns(buf, area, shared.graph_values(shown.into_iter().rev()), peak, |_| theme.graph);
     }
 }
 

@@ -49,6 +49,10 @@ pub struct ProcessesView {
     pub(super) tree: ProcessTree,
     /// The task to select at the next refresh, because the rows were arranged anew.
     pub(super) follow: Option<TaskKey>,
+    /// The task that the user went to: it stays selected wherever it is sorted to. `None`: whichever comes first is.
+    pub(super) chosen_task: Option<TaskKey>,
+    /// How the selection was moved since the last refresh.
+    pub(super) selection_move: Option<SelectionMove>,
     pub window: ProcessWindow,
     /// Rows of the window in the section of stalled tasks.
     stalled_rows: usize,
@@ -65,6 +69,15 @@ pub struct ProcessesView {
     pub watched_tasks: Vec<TaskKey>,
     /// What tasks wait for is traced, for the page.
     are_waits_requested: bool,
+}
+
+/// How the user moved the selection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SelectionMove {
+    /// Up or down: who goes to the first row watches whatever comes first.
+    ByRows,
+    /// To a task that was searched for or clicked.
+    ToTask,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -192,6 +205,7 @@ impl View for ProcessesView {
 
     fn move_selection(&mut self, _: PaneId, by: isize, _: &Context) -> bool {
         self.scroll.move_selection(by, self.window.listed);
+        self.selection_move = Some(SelectionMove::ByRows);
         true
     }
 
@@ -316,7 +330,10 @@ impl View for ProcessesView {
         match self.line_at(click.inner, click.y) {
             TaskLine::Heading => self.click_header(click, cx),
             TaskLine::StalledHeading => {}
-            TaskLine::Row(n) => self.scroll.select(n, self.window.listed),
+            TaskLine::Row(n) => {
+                self.scroll.select(n, self.window.listed);
+                self.selection_move = Some(SelectionMove::ToTask);
+            }
         }
     }
 
@@ -417,6 +434,7 @@ impl View for ProcessesView {
     fn find_row(&mut self, _: PaneId, search: &RowSearch, cx: &Context) -> bool {
         let rows = self.tasks_containing(cx.shared, search);
         if search.select(rows.into_iter(), &mut self.scroll.selected) {
+            self.selection_move = Some(SelectionMove::ToTask);
             return true;
         }
         if self.find_folded_row(cx.shared, search) {

@@ -1,7 +1,7 @@
 //! The tasks on screen: of the newest scan, or of the frozen tick, which keeps only the busiest ones.
 
-use super::ProcessesView;
 use super::sections::{INDENT, TaskLine};
+use super::{ProcessesView, SelectionMove};
 use crate::model::columns::process::command_text;
 use crate::model::process::{ProcessRow, ProcessWindow, TaskKey};
 use crate::tui::view::{Action, Context, Outbox, Shared};
@@ -48,10 +48,17 @@ impl ProcessesView {
         self.is_fold_in_title = self.is_folded && area.height < MIN_HEIGHT_WITH_FOLD_LINE;
         let fold_line = u16::from(self.is_folded && !self.is_fold_in_title);
         let height = usize::from(area.height.saturating_sub(3 + fold_line));
+        let moved = self.selection_move.take();
         if let Some(key) = self.follow.take() {
             self.select_task(shared, &key);
+        } else if let Some(key) = self.chosen_task.filter(|_| moved.is_none()) {
+            self.keep_selected(shared, &key, height);
         }
         self.fill_window(shared, height);
+        if let Some(moved) = moved {
+            let is_first = moved == SelectionMove::ByRows && self.scroll.selected == 0;
+            self.chosen_task = self.selected_task(shared).filter(|_| !is_first).map(|row| row.key());
+        }
         self.stalled_rows = self.count_stalled(shared);
         if self.stalled_rows > 0 && self.stalled_rows < self.window.matching {
             // The section of busy tasks has headings of its own.
@@ -76,6 +83,16 @@ impl ProcessesView {
         match self.show_tree {
             true => self.tree.window(shared.tasks(), &query),
             false => shared.tasks().window(&query),
+        }
+    }
+
+    /// Selects a task that was selected before: mostly it is still on screen, which is less work to find out.
+    fn keep_selected(&mut self, shared: &Shared, key: &TaskKey, height: usize) {
+        let offset = self.scroll.offset;
+        let window = self.query_window(shared, offset, height);
+        match window.rows.iter().position(|at| shared.tasks().row(*at).key() == *key) {
+            Some(place) => self.scroll.selected = offset + place,
+            None => self.select_task(shared, key),
         }
     }
 
