@@ -392,7 +392,7 @@ impl Drop for HostileProcesses {
 fn assert_only_own_sequences(raw: &[u8]) {
     let text = std::str::from_utf8(raw).expect("valid UTF-8");
     let own = regex_lite::Regex::new(
-        r"\x1b\[\?(1049|25|1000|1006|2026)[hl]|\x1b\[[0-9;]*[mHJ]|\x1b\]52;c;[A-Za-z0-9+/=]*(\x1b\\|\x07)",
+        r"\x1b\[\?(1049|25|1000|1006|2026)[hl]|\x1b\[[0-9;]*[mHJBCD]|\x1b\]52;c;[A-Za-z0-9+/=]*(\x1b\\|\x07)",
     )
     .unwrap();
     let rest = own.replace_all(text, "");

@@ -8,14 +8,11 @@ use crate::bench::session::{BenchSession, RunError};
 use crate::units::format_bytes_long;
 use serde::{Deserialize, Serialize};
 
-/// Letters of [`Workload::brief`] at the most.
-pub(crate) const MAX_BRIEF: usize = 13;
-
 /// A workload. Its functions take a plan of its own, whose `profile` is its name.
 pub struct Workload {
     /// On the command line.
     pub name: &'static str,
-    /// In a narrow list: at most [`MAX_BRIEF`] letters.
+    /// In a narrow list: at most 13 letters.
     pub(crate) brief: &'static str,
     pub(crate) about: &'static str,
     pub(crate) needs_directory: bool,
