@@ -3,18 +3,18 @@
 use super::firing::{FiringCase, firing_case};
 use super::quiet::QuietCase;
 use super::test_machine::*;
+use crate::doctor::device_files::main_files;
 use crate::doctor::device_users::{DeviceUsers, Requests, counted_devices};
 use crate::doctor::finding::Severity::{Critical, Warn};
 use crate::doctor::rule_context::RuleContext;
-use crate::model::file_io::{FileId, FileName};
+use crate::model::file_io::{FileActivity, FileClass, FileId, FileIoRates, FileName, FileRate};
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::network::NetFsRaw;
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
 use crate::model::slow_facts::TaskWait;
 use crate::model::snapshot::Snapshot;
-use crate::model::task_waits::{TaskWaits, WaitKey, WaitRate};
-
+use crate::model::task_waits::{TaskWaits, WaitKey, WaitRate, WaitReason};
 use crate::model::topology::DeviceKind;
 use std::sync::Arc;
 
@@ -139,6 +139,37 @@ fn users_of_a_mapped_device_are_those_of_what_lies_below() {
     let topology = machine.system.topology.ok_mut().unwrap();
     topology.devices.iter_mut().find(|device| device.id == LOOP0).unwrap().kind = DeviceKind::Dm;
     assert_eq!(users(&machine), (vec![VDA], Some("shop (901)".into())));
+}
+
+#[test]
+fn files_of_direct_io_on_a_mapped_device_are_those_that_tasks_wait_for() {
+    let index = FileId { file_system: LOOP0, ino: 7, generation: 0 };
+    let file = |ino| FileId { ino, ..index };
+    let name = |ino: u64| Arc::new(FileName { id: file(ino), path_tail: format!("f{ino}").into(), is_full_path: true });
+    let wait = |ino, secs| WaitRate {
+        key: WaitKey { reason: WaitReason::DirectIo, device: VDA, file: file(ino), ..WaitKey::default() },
+        file: name(ino),
+        secs,
+        ..WaitRate::default()
+    };
+    let files = |class, waits: &[WaitRate]| {
+        let mut machine = TestMachine::new();
+        let topology = machine.system.topology.ok_mut().unwrap();
+        topology.devices.iter_mut().find(|device| device.id == LOOP0).unwrap().kind = DeviceKind::Dm;
+        machine.ticks(6, |t| {
+            set_io(t, VDA);
+            let reads = FileIoRates { in_flight: 9.0, ..FileIoRates::default() };
+            let rows = vec![FileRate { device: VDA, class, file: name(1), reads, ..FileRate::default() }];
+            t.files = Reading::Ok(Arc::new(FileActivity { rows, ..FileActivity::default() }));
+            t.task_waits = Reading::Ok(Arc::new(TaskWaits { rows: waits.to_vec(), ..TaskWaits::default() }));
+        });
+        main_files(&RuleContext::new(&machine.system), VDA, 5.0, Requests::All)
+    };
+    let both = [wait(7, 8.0), wait(8, 1.0)];
+    let named = files(FileClass::Device, &both);
+    assert!(named.len() == 1 && named[0].ends_with("f7"), "the other one has a ninth: {named:?}");
+    assert!(files(FileClass::Device, &both[1..]).is_empty(), "most of the requests are of unknown files");
+    assert!(files(FileClass::File, &both)[0].ends_with("f1"), "what is known counts");
 }
 
 #[test]
