@@ -143,6 +143,14 @@ pub const QUIET: &[Case] = &[
         s.ticks(8, |t| t.syncs = Reading::Absent(NOT_REQUESTED.into()));
     })
     .result(Result::is_ok),
+    Case::new("syncs-behind-a-stream", "tracing not requested, in an earlier recording", |s| {
+        s.ticks(8, |t| {
+            t.syncs = Reading::Absent(
+                "syncs are traced only while somebody wants to know: in the views Syncs and Findings".into(),
+            )
+        });
+    })
+    .result(Result::is_ok),
     Case::new("syncs-behind-a-stream", "no tracefs", |s| {
         s.ticks(8, |t| t.syncs = Reading::Absent("tracefs is not mounted".into()));
     })

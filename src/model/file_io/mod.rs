@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// Reason for missing files while nothing requests them, which is not an error; any other reason is one.
 pub const NOT_REQUESTED: &str =
-    "I/O of files is traced only while somebody wants to know: in the view Files, with --pane files, or record --files";
+    "I/O of files is traced only in the view Files, with --pane files, or with record --files";
 
 /// What I/O is for, numbered as in the BPF program. Recordings number the classes in this order.
 #[derive(

@@ -24,11 +24,11 @@ use std::sync::Arc;
 /// Default threshold of slow syncs, in milliseconds.
 pub const SLOW_THRESHOLD_MS: u64 = 10;
 /// Reason for missing syncs while nothing requests them, which is not an error; any other reason is one.
-pub const NOT_REQUESTED: &str = "syncs are traced only while somebody wants to know: in the views Syncs and Findings, with --pane syncs, or record --syncs";
+pub const NOT_REQUESTED: &str =
+    "syncs are traced only in the views Syncs and Findings, with --pane syncs, or with record --syncs";
 /// Whether a reason is [`NOT_REQUESTED`], also in the words of earlier recordings.
 pub(crate) fn is_not_requested(why: &str) -> bool {
-    let beginning = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
-    beginning(why) == beginning(NOT_REQUESTED)
+    why.starts_with("syncs are traced only ")
 }
 
 /// Maximum number of slow syncs in a reading, the newest.

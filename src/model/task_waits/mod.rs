@@ -17,7 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Reason for missing waits while nothing requests them, which is not an error; any other reason is one.
-pub const NOT_REQUESTED: &str = "what tasks wait for is traced only while somebody wants to know: on the page of a task, with --waits, or record --waits";
+pub const NOT_REQUESTED: &str =
+    "what tasks wait for is traced only on the page of a task, with --waits, or with record --waits";
 
 /// What a process waits for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
