@@ -26,7 +26,7 @@ use crate::model::system_state::SystemState;
 pub use engine::RuleEngine;
 pub(crate) use engine::SkippedRule;
 use rule_context::RuleContext;
-use rules::RULES;
+pub(crate) use rules::RULES;
 pub(crate) use rules::checks::Check;
 
 /// The figures that the main rules judge, with their limits, as of the newest tick.

@@ -26,7 +26,7 @@ pub(super) type RuleResult = Result<(), RuleSkipped>;
 
 pub(crate) struct Rule {
     /// Name in JSON and in tests. Its meaning never changes.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// Adds what it finds to the list.
     pub(super) find: fn(&RuleContext<'_>, &mut Vec<Finding>) -> RuleResult,
 }

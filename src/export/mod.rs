@@ -17,6 +17,7 @@ pub mod path_report;
 pub mod processes;
 pub mod report;
 pub mod screenshot;
+pub(crate) mod sgr;
 pub mod snapshot;
 pub mod syncs;
 pub mod table;

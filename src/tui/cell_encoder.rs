@@ -3,9 +3,10 @@
 //! A change of style sends only what differs from the style before, and a move the shorter of a relative and an absolute
 //! one. At the end of a frame the terminal is without style again.
 
+use crate::export::sgr::{Ground, MODIFIER_CODES, push_colour_code};
 use ratatui::buffer::{Cell, CellWidth};
 use ratatui::style::{Color, Modifier};
-use std::io::Write;
+use std::fmt::Write as _;
 
 /// Modifiers that show on a blank cell.
 const SHOWN_ON_BLANK: Modifier = Modifier::UNDERLINED
@@ -15,19 +16,6 @@ const SHOWN_ON_BLANK: Modifier = Modifier::UNDERLINED
     .union(Modifier::RAPID_BLINK);
 /// Modifiers that one code ends, both.
 const INTENSITY: Modifier = Modifier::BOLD.union(Modifier::DIM);
-/// Modifiers with the codes that begin them.
-const MODIFIER_CODES: [(Modifier, u8); 9] = [
-    (Modifier::BOLD, 1),
-    (Modifier::DIM, 2),
-    (Modifier::ITALIC, 3),
-    (Modifier::UNDERLINED, 4),
-    (Modifier::SLOW_BLINK, 5),
-    (Modifier::RAPID_BLINK, 6),
-    (Modifier::REVERSED, 7),
-    (Modifier::HIDDEN, 8),
-    (Modifier::CROSSED_OUT, 9),
-];
-
 #[derive(Clone, Copy, PartialEq)]
 struct CellStyle {
     fg: Color,
@@ -44,13 +32,14 @@ pub(super) struct CellEncoder<'a> {
     /// Column and row; `None`: not certain.
     cursor: Option<(u16, u16)>,
     style: CellStyle,
-    codes: Vec<u8>,
+    /// Of the style that is being set, each with a semicolon.
+    codes: String,
 }
 
 impl<'a> CellEncoder<'a> {
     /// The terminal is without style, its cursor anywhere.
     pub(super) fn new(out: &'a mut Vec<u8>, width: u16) -> Self {
-        Self { out, width, cursor: None, style: PLAIN, codes: Vec::new() }
+        Self { out, width, cursor: None, style: PLAIN, codes: String::new() }
     }
 
     /// Writes the symbol of a cell in its style at column `x` of row `y`.
@@ -113,55 +102,24 @@ impl<'a> CellEncoder<'a> {
             }
         }
         if wanted.fg != from.fg {
-            self.push_color(wanted.fg, 0);
+            self.push_colour(wanted.fg, Ground::Text);
         }
         if wanted.bg != from.bg {
-            self.push_color(wanted.bg, 10);
+            self.push_colour(wanted.bg, Ground::Background);
         }
         self.out.extend_from_slice(b"\x1b[");
-        self.out.extend_from_slice(self.codes.strip_suffix(b";").unwrap_or_default());
+        self.out.extend_from_slice(self.codes.trim_end_matches(';').as_bytes());
         self.out.push(b'm');
     }
 
     fn push_code(&mut self, code: u8) {
-        // Writing to memory does not fail.
+        // Writing to a string does not fail.
         _ = write!(self.codes, "{code};");
     }
 
-    /// Appends the code of a colour; `ground`: 0 for that of the text, 10 for that behind it.
-    fn push_color(&mut self, color: Color, ground: u8) {
-        _ = match color {
-            Color::Reset => write!(self.codes, "{};", 39 + ground),
-            Color::Rgb(r, g, b) => write!(self.codes, "{};2;{r};{g};{b};", 38 + ground),
-            Color::Indexed(n) if n >= 16 => write!(self.codes, "{};5;{n};", 38 + ground),
-            named => match ansi_index(named) {
-                n @ 0..8 => write!(self.codes, "{};", 30 + ground + n),
-                n => write!(self.codes, "{};", 90 + ground + (n - 8)),
-            },
-        };
-    }
-}
-
-/// The place of one of the 16 colours that every terminal has.
-fn ansi_index(color: Color) -> u8 {
-    match color {
-        Color::Black => 0,
-        Color::Red => 1,
-        Color::Green => 2,
-        Color::Yellow => 3,
-        Color::Blue => 4,
-        Color::Magenta => 5,
-        Color::Cyan => 6,
-        Color::Gray => 7,
-        Color::DarkGray => 8,
-        Color::LightRed => 9,
-        Color::LightGreen => 10,
-        Color::LightYellow => 11,
-        Color::LightBlue => 12,
-        Color::LightMagenta => 13,
-        Color::LightCyan => 14,
-        Color::Indexed(n) => n.min(15),
-        Color::White | Color::Reset | Color::Rgb(..) => 15,
+    fn push_colour(&mut self, colour: Color, ground: Ground) {
+        push_colour_code(&mut self.codes, colour, ground);
+        self.codes.push(';');
     }
 }
 

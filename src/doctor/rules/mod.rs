@@ -36,7 +36,7 @@ mod writeback_backlog;
 use super::rule_context::Rule;
 
 /// Every rule. Findings of equal rank are shown in this order.
-pub(super) const RULES: &[Rule] = &[
+pub(crate) const RULES: &[Rule] = &[
     Rule { name: "device-reset", find: kernel_errors::evaluate_resets },
     Rule { name: "io-error", find: kernel_errors::evaluate_io_errors },
     Rule { name: "filesystem-error", find: kernel_errors::evaluate_filesystem_errors },

@@ -1,22 +1,11 @@
 //! The cells as text with SGR escape sequences: `cat` shows the screen in the colours of the reader's terminal.
 
-use super::colour::ansi_index;
+use crate::export::sgr::{Ground, MODIFIER_CODES, push_colour_code};
 use crate::sanitize::is_safe;
 use ratatui::buffer::{Buffer, Cell};
-use ratatui::style::{Color, Modifier};
+use ratatui::style::Color;
 use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
-
-const SGR_MODIFIERS: [(Modifier, u8); 8] = [
-    (Modifier::BOLD, 1),
-    (Modifier::DIM, 2),
-    (Modifier::ITALIC, 3),
-    (Modifier::UNDERLINED, 4),
-    (Modifier::SLOW_BLINK, 5),
-    (Modifier::RAPID_BLINK, 6),
-    (Modifier::REVERSED, 7),
-    (Modifier::CROSSED_OUT, 9),
-];
 
 /// The screen; colours are reset at the end of each line.
 pub(super) fn to_ansi(buffer: &Buffer) -> String {
@@ -53,32 +42,23 @@ fn push_row(out: &mut String, cells: &[&Cell]) {
 /// Sets the complete style, so that any part of a line looks the same.
 fn push_sgr(out: &mut String, cell: &Cell) {
     out.push_str("\x1b[0");
-    for (_, number) in SGR_MODIFIERS.iter().filter(|(m, _)| cell.modifier.contains(*m)) {
+    for (_, number) in MODIFIER_CODES.iter().filter(|(m, _)| cell.modifier.contains(*m)) {
         let _ = write!(out, ";{number}");
     }
-    push_colour(out, cell.fg, 30);
-    push_colour(out, cell.bg, 40);
+    for (colour, ground) in [(cell.fg, Ground::Text), (cell.bg, Ground::Background)] {
+        if colour != Color::Reset {
+            out.push(';');
+            push_colour_code(out, colour, ground);
+        }
+    }
     out.push('m');
-}
-
-fn push_colour(out: &mut String, colour: Color, base: u8) {
-    let _ = match colour {
-        Color::Rgb(r, g, b) => write!(out, ";{};2;{r};{g};{b}", base + 8),
-        Color::Indexed(n) => write!(out, ";{};5;{n}", base + 8),
-        named => match ansi_index(named) {
-            Some(nth @ 0..8) => write!(out, ";{}", base + nth),
-            // Bright colours: 90 to 97, 100 to 107.
-            Some(nth) => write!(out, ";{}", base + 60 + nth - 8),
-            None => Ok(()),
-        },
-    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use ratatui::layout::Rect;
-    use ratatui::style::Style;
+    use ratatui::style::{Modifier, Style};
 
     #[test]
     fn cell_colours_are_written_and_reset_at_the_line_end() {
@@ -86,7 +66,7 @@ mod tests {
         buffer.set_string(0, 0, "写a", Style::new().fg(Color::LightRed).add_modifier(Modifier::BOLD));
         buffer.set_string(4, 0, "b", Style::new());
         buffer.set_string(0, 1, "c", Style::new().fg(Color::Rgb(1, 2, 3)).bg(Color::Indexed(7)));
-        assert_eq!(to_ansi(&buffer), "\x1b[0;1;91m写a\x1b[0m b\n\x1b[0;38;2;1;2;3;48;5;7mc\x1b[0m\n\n");
+        assert_eq!(to_ansi(&buffer), "\x1b[0;1;91m写a\x1b[0m b\n\x1b[0;38;2;1;2;3;47mc\x1b[0m\n\n");
     }
 
     #[test]

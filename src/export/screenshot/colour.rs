@@ -52,7 +52,7 @@ const fn rgb(hex: u32) -> Rgb {
 }
 
 /// Index of an ANSI colour, bright ones from 8.
-pub(super) fn ansi_index(colour: Color) -> Option<u8> {
+pub(in crate::export) fn ansi_index(colour: Color) -> Option<u8> {
     use Color::*;
     let normal = [Black, Red, Green, Yellow, Blue, Magenta, Cyan, Gray];
     let bright = [DarkGray, LightRed, LightGreen, LightYellow, LightBlue, LightMagenta, LightCyan, White];

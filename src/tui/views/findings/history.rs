@@ -1,5 +1,6 @@
 //! The recent past of what a finding is about, below its page: waits and use of a device, dirty pages, or swap.
 
+use super::victims::{DIRTY_PAGE_RULES, MEMORY_RULES};
 use crate::doctor::incident::Incident;
 use crate::model::disk::DevId;
 use crate::tui::view::{Context, Shared};
@@ -13,11 +14,8 @@ const MAX_ROWS: u16 = 17;
 /// With fewer cells there is room for one graph.
 const TWO_GRAPHS_WIDTH: u16 = 70;
 
-/// Rules about pages that are not written yet.
-const WRITEBACK_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slow-drain"];
-/// Rules about memory that ran short.
-const SWAP_RULES: &[&str] =
-    &["swapping", "reclaim-stalls", "cache-pressure", "server-swapped", "swapped-idle", "cgroup-memory", "oom"];
+/// Rules about swap and memory, beside those whose victims are in reclaim.
+const OTHER_MEMORY_RULES: &[&str] = &["server-swapped", "swapped-idle", "oom"];
 
 /// What the graphs show.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,8 +30,8 @@ enum History {
 fn history_of(shared: &Shared, incident: &Incident) -> Option<History> {
     let device = incident.device().filter(|id| shared.snapshot().device(*id).is_some());
     match incident.cause().rule {
-        rule if WRITEBACK_RULES.contains(&rule) => Some(History::Unwritten(device)),
-        rule if SWAP_RULES.contains(&rule) => Some(History::Swap),
+        rule if DIRTY_PAGE_RULES.contains(&rule) => Some(History::Unwritten(device)),
+        rule if MEMORY_RULES.contains(&rule) || OTHER_MEMORY_RULES.contains(&rule) => Some(History::Swap),
         _ => device.map(History::Device),
     }
 }
@@ -78,5 +76,18 @@ pub(super) fn draw_incident_history(cx: &Context, incident: &Incident, area: Rec
             draw_unwritten_graph(cx, if id.is_some() { left } else { graphs }, buf);
         }
         History::Swap => draw_swap_graphs(cx, graphs, buf),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::RULES;
+
+    #[test]
+    fn rules_with_a_history_exist() {
+        for name in [DIRTY_PAGE_RULES, MEMORY_RULES, OTHER_MEMORY_RULES].concat() {
+            assert!(RULES.iter().any(|rule| rule.name == name), "{name}");
+        }
     }
 }

@@ -13,9 +13,9 @@ use crate::sanitize::sanitize;
 use crate::tui::view::Shared;
 
 /// Rules about dirty pages, whose victims are throttled.
-const DIRTY_PAGE_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slow-drain"];
+pub(super) const DIRTY_PAGE_RULES: &[&str] = &["writeback-storm", "writers-throttled", "slow-drain"];
 /// Rules about memory, whose victims are in reclaim.
-const MEMORY_RULES: &[&str] = &["swapping", "reclaim-stalls", "cache-pressure", "cgroup-memory"];
+pub(super) const MEMORY_RULES: &[&str] = &["swapping", "reclaim-stalls", "cache-pressure", "cgroup-memory"];
 /// A task that is stalled for less of its time goes on nearly as fast as without, ms/s.
 const MIN_STALL_MS_PER_S: f64 = 10.0;
 /// A writer to another device is a victim of the dirty limit only if it is throttled for this long, ms/s.
