@@ -15,7 +15,7 @@ use std::time::Duration;
 /// A workload with such a plan; the rest is its own.
 pub(super) const BUFFERED: Workload = Workload {
     name: "",
-    brief: "page cache",
+    brief: "",
     about: "",
     needs_directory: true,
     params: "size block rate rate-bytes idle stall-limit seed",

@@ -12,7 +12,7 @@ use crate::bench::session::{BenchSession, RunError};
 
 pub(super) const MIX: Workload = Workload {
     name: "mix",
-    brief: "mixed limits",
+    brief: "write limit",
     about: "how many random writes a second until random reads exceed a latency target",
     params: "size block depth latency-target direct refill time ramp stall-limit idle engine huge-pages seed",
     plan: || BenchPlan { depth: 4, ramp_ms: 500, time_ms: 5000, latency_target_us: 10_000, ..BenchPlan::default() },
