@@ -78,10 +78,11 @@ impl OpensslProcess {
     pub(super) fn failure(mut self) -> Option<String> {
         let mut child = self.0.take()?;
         let errors = child.stderr.take();
-        // Its end closes the pipe.
         end_program(child);
+        // What it said is in the pipe by now. A program that its disk holds back keeps the pipe open: its end is not waited for.
+        let errors = errors.filter(|errors| rustix::io::ioctl_fionbio(errors, true).is_ok())?;
         let mut text = Vec::new();
-        let _ = errors?.take(MAX_ERROR_BYTES).read_to_end(&mut text);
+        let _ = errors.take(MAX_ERROR_BYTES).read_to_end(&mut text);
         reason(&String::from_utf8_lossy(&text))
     }
 }
