@@ -461,6 +461,16 @@ fn hidden_tasks_are_not_called_idle() {
 }
 
 #[test]
+fn hidden_tasks_are_not_said_to_write_nothing() {
+    let mut app = app((160, 45));
+    press(&mut app, "4");
+    let shown = |app: &App| crate::export::screenshot::to_text(&draw_screen(app));
+    assert!(shown(&app).contains("Writing") && !shown(&app).contains("- 3 hidden"), "{}", shown(&app));
+    app.shared.system.processes.hidden_count = 3;
+    assert!(shown(&app).contains("- 3 hidden"), "{}", shown(&app));
+}
+
+#[test]
 fn a_detail_page_scrolls_to_its_end_and_back() {
     for (size, keys) in [((80, 14), "2<enter>"), ((200, 14), "2<enter>"), ((80, 14), "3<enter>")] {
         let mut app = app(size);

@@ -1,6 +1,7 @@
 //! The tasks stalled by memory, and lists of those that write, are large, in swap, or faulting.
 
 use crate::export::memory::format_millis;
+use crate::export::processes::hidden_tasks_note;
 use crate::model::memory_stalls::{ProcessStalls, RECLAIM, THROTTLE};
 use crate::model::process::{ProcessColumn as Col, ProcessFilter, ProcessQuery, ProcessRow};
 use crate::tui::view::{Context, Shared};
@@ -80,6 +81,8 @@ struct TaskList<'a> {
     heading: &'static str,
     sort_by: Col,
     cell: &'a dyn Fn(&ProcessRow<'_>) -> Option<String>,
+    /// Which tasks could not be judged, and why.
+    not_known: Option<String>,
 }
 
 impl TaskList<'_> {
@@ -93,8 +96,10 @@ impl TaskList<'_> {
             let line = |cell: String| (format!("{cell:>14} {:>7} {}", row.pid(), row.comm()), theme.text);
             out.extend((self.cell)(&row).map(line));
         }
-        if out.len() == 1 {
-            out.push((" none".into(), theme.dim));
+        match &self.not_known {
+            Some(why) => out.push((format!(" - {why}"), theme.dim)),
+            None if out.len() == 1 => out.push((" none".into(), theme.dim)),
+            None => {}
         }
         out
     }
@@ -133,8 +138,13 @@ pub(super) fn draw_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     }
     let swapped = |row: &ProcessRow<'_>| swap_cell(cx.shared, row);
     let lists = [
-        TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped },
-        TaskList { heading: "Faulting (major faults/s)", sort_by: Col::MajorFaults, cell: &faults_cell },
+        TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped, not_known: None },
+        TaskList {
+            heading: "Faulting (major faults/s)",
+            sort_by: Col::MajorFaults,
+            cell: &faults_cell,
+            not_known: None,
+        },
     ];
     draw_lists(cx, area, buf, &lists);
 }
@@ -144,9 +154,14 @@ pub(super) fn draw_largest(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let swapped = |row: &ProcessRow<'_>| swap_cell(cx.shared, row);
     let resident = |row: &ProcessRow<'_>| Some(format_bytes(row.raw.rss_bytes)).filter(|_| row.raw.rss_bytes > 0);
     let lists = [
-        TaskList { heading: "Largest in memory", sort_by: Col::Rss, cell: &resident },
-        TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped },
-        TaskList { heading: "Faulting (major faults/s)", sort_by: Col::MajorFaults, cell: &faults_cell },
+        TaskList { heading: "Largest in memory", sort_by: Col::Rss, cell: &resident, not_known: None },
+        TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped, not_known: None },
+        TaskList {
+            heading: "Faulting (major faults/s)",
+            sort_by: Col::MajorFaults,
+            cell: &faults_cell,
+            not_known: None,
+        },
     ];
     let has_swap = super::graphs::has_swap(cx.shared.snapshot());
     let [memory, swap, faults] = lists;
@@ -168,6 +183,7 @@ pub(super) fn draw_stalled_and_writing(cx: &Context, area: Rect, buf: &mut CellB
         let rate = row.rates().write_bytes_per_s.filter(|n| *n >= 1.0)?;
         Some(format!("{}/s", format_bytes(rate as u64)))
     };
-    let list = TaskList { heading: "Writing (dirtied or direct)", sort_by: Col::Write, cell: &written };
+    let not_known = hidden_tasks_note(&cx.shared.system.processes);
+    let list = TaskList { heading: "Writing (dirtied or direct)", sort_by: Col::Write, cell: &written, not_known };
     draw_lists(cx, writing, buf, &[list]);
 }
