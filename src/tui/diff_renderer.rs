@@ -13,7 +13,7 @@ use std::io;
 const BEGIN_SYNCHRONIZED_UPDATE: &[u8] = b"\x1b[?2026h";
 const END_SYNCHRONIZED_UPDATE: &[u8] = b"\x1b[?2026l";
 /// So many unchanged cells between two changed ones are sent again rather than moved over.
-const MAX_BRIDGE: usize = 3;
+const MAX_RESENT: usize = 3;
 
 /// The frame on the terminal, and the buffer for the next one.
 pub struct DiffRenderer {
@@ -92,7 +92,7 @@ fn collect_changed_cells(
     while at < now.len() {
         let wide = now[at].is_wide();
         if whole || before[at] != now[at] {
-            let from = last_end.filter(|end| !whole && is_bridge(&now[*end - 1..at])).unwrap_or(at);
+            let from = last_end.filter(|end| !whole && is_cheaper_to_resend(&now[*end - 1..at])).unwrap_or(at);
             changed.extend((from..=at).map(|at| ((row * now.len() + at) as u32, names.unpack(now[at]))));
             last_end = Some(at + 1);
         }
@@ -101,9 +101,9 @@ fn collect_changed_cells(
 }
 
 /// Whether the cells after the first one are cheaper to send again than to move over: few letters of its style.
-fn is_bridge(cells: &[PackedCell]) -> bool {
+fn is_cheaper_to_resend(cells: &[PackedCell]) -> bool {
     let is_letter = |cell: &PackedCell| cell.as_char().is_some_and(|c| c.is_ascii()) && cell.has_style_of(cells[0]);
-    cells.len() <= MAX_BRIDGE + 1 && cells[1..].iter().all(is_letter)
+    cells.len() <= MAX_RESENT + 1 && cells[1..].iter().all(is_letter)
 }
 
 #[cfg(test)]

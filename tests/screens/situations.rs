@@ -93,3 +93,20 @@ fn the_column_of_waits_is_folded_while_none_waits() {
     assert!(waiting.contains(" WAITS "), "{waiting}");
     assert!(!quiet.contains(" WAITS ") && quiet.contains(", WAITS, ") && quiet.contains("(e says why)"), "{quiet}");
 }
+
+#[test]
+fn findings_draws_the_recent_past_of_what_it_is_about() {
+    for (name, past) in [
+        ("slow-disk", "waits and use of loop1"),
+        ("dirty-storm", "dirty pages, and waits of loop1"),
+        ("swap-pressure", "swap in and out"),
+    ] {
+        let mut app = play(name, (160, 45));
+        press(&mut app, "8");
+        let shown = text(&render(&app));
+        let heading = shown.lines().position(|line| line.contains(past));
+        let below = heading.map(|at| shown.lines().skip(at).collect::<String>()).unwrap_or_default();
+        let is_braille = |c: char| ('\u{2801}'..='\u{28ff}').contains(&c);
+        assert!(below.contains(is_braille), "{name}: no graph of {past} in\n{shown}");
+    }
+}

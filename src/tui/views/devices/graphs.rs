@@ -61,7 +61,7 @@ pub(super) fn draw_graph_pair(cx: &Context, area: Rect, buf: &mut CellBuffer, id
     for ((quantity, area), style) in pair.iter().zip(split_rows(area, upper)).zip([cx.theme.graph, cx.theme.graph_alt])
     {
         if area.height == 1 {
-            draw_text(buf, area.x, area.y, &format!("{}  none lately", quantity.name), area.width, cx.theme.dim);
+            draw_text(buf, area.x, area.y, &format!("{}  none in this time", quantity.name), area.width, cx.theme.dim);
         }
         draw_graph(cx, area, buf, id, quantity, style);
     }

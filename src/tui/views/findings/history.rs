@@ -53,7 +53,7 @@ pub(super) fn draw_incident_history(cx: &Context, incident: &Incident, area: Rec
         History::Unwritten(Some(id)) => format!("dirty pages, and waits of {}", name(id)),
         History::Swap => "swap in and out".into(),
     };
-    let used = draw_text(buf, area.x, area.y, "lately   ", area.width, cx.theme.header);
+    let used = draw_text(buf, area.x, area.y, "recent   ", area.width, cx.theme.header);
     draw_text(buf, area.x + used, area.y, &what, area.width - used, cx.theme.dim);
     let graphs = area_below(area, 1);
     let [left, right] = match graphs.width >= TWO_GRAPHS_WIDTH {
