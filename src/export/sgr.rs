@@ -17,18 +17,18 @@ pub(crate) const MODIFIER_CODES: [(Modifier, u8); 9] = [
     (Modifier::CROSSED_OUT, 9),
 ];
 
-/// What a colour is of.
+/// Where a colour is: the text itself or what is behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ground {
-    Text,
+pub(crate) enum ColourPlace {
+    Foreground,
     Background,
 }
 
 /// Appends the code of a colour: `31`, `48;5;200`, `39` for the terminal's own.
-pub(crate) fn push_colour_code(out: &mut String, colour: Color, ground: Ground) {
-    let base = match ground {
-        Ground::Text => 30,
-        Ground::Background => 40,
+pub(crate) fn push_colour_code(out: &mut String, colour: Color, place: ColourPlace) {
+    let base = match place {
+        ColourPlace::Foreground => 30,
+        ColourPlace::Background => 40,
     };
     // Writing to a string does not fail.
     let _ = match (colour, ansi_index(colour)) {
@@ -50,15 +50,15 @@ mod tests {
 
     #[test]
     fn colours_have_the_codes_of_xterm() {
-        let code = |colour, ground| {
+        let code = |colour, place| {
             let mut out = String::new();
-            push_colour_code(&mut out, colour, ground);
+            push_colour_code(&mut out, colour, place);
             out
         };
         let text =
             [Color::Red, Color::White, Color::Indexed(9), Color::Indexed(200), Color::Rgb(1, 2, 3), Color::Reset];
-        assert_eq!(text.map(|c| code(c, Ground::Text)), ["31", "97", "91", "38;5;200", "38;2;1;2;3", "39"]);
+        assert_eq!(text.map(|c| code(c, ColourPlace::Foreground)), ["31", "97", "91", "38;5;200", "38;2;1;2;3", "39"]);
         let behind = [Color::Gray, Color::LightBlue, Color::Indexed(7), Color::Reset];
-        assert_eq!(behind.map(|c| code(c, Ground::Background)), ["47", "104", "47", "49"]);
+        assert_eq!(behind.map(|c| code(c, ColourPlace::Background)), ["47", "104", "47", "49"]);
     }
 }

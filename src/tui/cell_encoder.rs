@@ -3,7 +3,7 @@
 //! A change of style sends only what differs from the style before, and a move the shorter of a relative and an absolute
 //! one. At the end of a frame the terminal is without style again.
 
-use crate::export::sgr::{Ground, MODIFIER_CODES, push_colour_code};
+use crate::export::sgr::{ColourPlace, MODIFIER_CODES, push_colour_code};
 use ratatui::buffer::{Cell, CellWidth};
 use ratatui::style::{Color, Modifier};
 use std::fmt::Write as _;
@@ -102,10 +102,10 @@ impl<'a> CellEncoder<'a> {
             }
         }
         if wanted.fg != from.fg {
-            self.push_colour(wanted.fg, Ground::Text);
+            self.push_colour(wanted.fg, ColourPlace::Foreground);
         }
         if wanted.bg != from.bg {
-            self.push_colour(wanted.bg, Ground::Background);
+            self.push_colour(wanted.bg, ColourPlace::Background);
         }
         self.out.extend_from_slice(b"\x1b[");
         self.out.extend_from_slice(self.codes.trim_end_matches(';').as_bytes());
@@ -117,8 +117,8 @@ impl<'a> CellEncoder<'a> {
         _ = write!(self.codes, "{code};");
     }
 
-    fn push_colour(&mut self, colour: Color, ground: Ground) {
-        push_colour_code(&mut self.codes, colour, ground);
+    fn push_colour(&mut self, colour: Color, place: ColourPlace) {
+        push_colour_code(&mut self.codes, colour, place);
         self.codes.push(';');
     }
 }

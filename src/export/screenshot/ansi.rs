@@ -1,6 +1,6 @@
 //! The cells as text with SGR escape sequences: `cat` shows the screen in the colours of the reader's terminal.
 
-use crate::export::sgr::{Ground, MODIFIER_CODES, push_colour_code};
+use crate::export::sgr::{ColourPlace, MODIFIER_CODES, push_colour_code};
 use crate::sanitize::is_safe;
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::Color;
@@ -45,10 +45,10 @@ fn push_sgr(out: &mut String, cell: &Cell) {
     for (_, number) in MODIFIER_CODES.iter().filter(|(m, _)| cell.modifier.contains(*m)) {
         let _ = write!(out, ";{number}");
     }
-    for (colour, ground) in [(cell.fg, Ground::Text), (cell.bg, Ground::Background)] {
+    for (colour, place) in [(cell.fg, ColourPlace::Foreground), (cell.bg, ColourPlace::Background)] {
         if colour != Color::Reset {
             out.push(';');
-            push_colour_code(out, colour, ground);
+            push_colour_code(out, colour, place);
         }
     }
     out.push('m');
