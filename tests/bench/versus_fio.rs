@@ -4,13 +4,15 @@
 //! round runs the three contenders in the order A B C, the next round in the order C B A; medians are reported. CPU per
 //! I/O is user and system time of the process during measurement: for iotop-plus that of all its threads and kernel
 //! workers, for fio that of the job in its JSON output. `machine` is the CPU time of the whole machine, including
-//! kernel threads of a loop device.
+//! kernel threads of a loop device, without what fio needs to start and to end.
 //!
 //! Options: `--pairs N` (5), `--seconds S` (5), `--patterns a,b` (randread,randwrite,randrw; also read,write), `--blocks a,b`
 //! (4096 bytes), `--depths a,b` (64), `--size MIB` (1024),
 //! `--rate IOPS`: fixed rate, to compare percentiles (one direction only); `--batch S/C`: iotop-plus submits S at a
-//! time and waits for C; `--best-only`: without fio's run that measures no latency; `--loop-tmpfs`: ignores DIR; creates ext4 on a loop device on tmpfs and removes it (root, 3
-//! GiB of memory).
+//! time and waits for C; `--best-only`: without fio's run that measures no latency; `--loop-tmpfs`: ignores DIR; creates ext4 on
+//! a loop device on tmpfs and removes it (root, 3 GiB of memory); `--workers other`: both programs run on CPU 0 and the kernel's
+//! workers, such as a loop device's, on CPU 1, `--workers same`: all on CPU 0 (root; changes the machine's
+//! `workqueue/cpumask`, and back at the end). Without it the scheduler places them, and at small depths a run has one of two speeds.
 
 use iotop_plus::bench::io_spec::AccessOrder;
 use iotop_plus::bench::plan::BenchPlan;
@@ -60,6 +62,8 @@ struct Options {
     batch: Option<(u32, u32)>,
     loop_tmpfs: bool,
     best_only: bool,
+    /// The CPU of the kernel's workers; both programs then run on CPU 0.
+    worker_cpu: Option<u32>,
 }
 
 fn parse_options() -> Option<Options> {
@@ -75,6 +79,7 @@ fn parse_options() -> Option<Options> {
         batch: None,
         loop_tmpfs: false,
         best_only: false,
+        worker_cpu: None,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -94,6 +99,13 @@ fn parse_options() -> Option<Options> {
             "--patterns" => o.patterns = args.next()?.split(',').map(String::from).collect(),
             "--loop-tmpfs" => o.loop_tmpfs = true,
             "--best-only" => o.best_only = true,
+            "--workers" => {
+                o.worker_cpu = match args.next()?.as_str() {
+                    "same" => Some(0),
+                    "other" => Some(1),
+                    _ => return None,
+                }
+            }
             dir if !dir.starts_with('-') => o.dir = dir.into(),
             _ => return None,
         }
@@ -150,6 +162,40 @@ impl Drop for LoopTmpfs {
             let _ = std::fs::remove_dir(self.base.join(dir));
         }
     }
+}
+
+/// CPUs of the kernel's unbound workers (Documentation/core-api/workqueue.rst).
+const WORKER_CPUS: &str = "/sys/devices/virtual/workqueue/cpumask";
+
+/// This process and its children on CPU 0, the kernel's workers on one CPU; those go back when this is dropped.
+struct PinnedCpus {
+    worker_cpus_before: String,
+}
+
+impl PinnedCpus {
+    fn set(worker_cpu: u32) -> Self {
+        let worker_cpus_before = std::fs::read_to_string(WORKER_CPUS).expect(WORKER_CPUS);
+        std::fs::write(WORKER_CPUS, format!("{:x}", 1 << worker_cpu)).expect(WORKER_CPUS);
+        let mut cpus = rustix::thread::CpuSet::new();
+        cpus.set(0);
+        rustix::thread::sched_setaffinity(None, &cpus).expect("sched_setaffinity");
+        Self { worker_cpus_before }
+    }
+}
+
+impl Drop for PinnedCpus {
+    fn drop(&mut self) {
+        if let Err(err) = std::fs::write(WORKER_CPUS, self.worker_cpus_before.trim()) {
+            println!("{WORKER_CPUS} was {}: {err}", self.worker_cpus_before.trim());
+        }
+    }
+}
+
+/// CPU time of children that ended, ns (`cutime` and `cstime` of proc_pid_stat(5), 10 ms steps).
+fn children_ns() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = text.rsplit_once(") ").map_or("", |(_, fields)| fields).split(' ');
+    fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * 1e7
 }
 
 /// CPU time of the whole machine since boot, ns (10 ms steps).
@@ -301,15 +347,18 @@ fn run(o: &Options) -> Result<(), RunError> {
                 order.reverse();
             }
             for i in order {
-                let before = machine_ns();
+                let before = (machine_ns(), children_ns());
                 let mut f = match CONTENDERS[i].0 {
                     Contender::Ours => run_ours(&mut session, &plan, file.io_fd(), o.batch)?,
                     Contender::Fio => run_fio(&plan, file.io_fd().as_raw_fd(), false),
                     Contender::FioNoClock => run_fio(&plan, file.io_fd().as_raw_fd(), true),
                 };
                 let counted = plan.time_ms as f64 / 1e3;
-                let all = counted + plan.ramp_ms as f64 / 1e3;
-                f.machine_ns = (machine_ns() - before) / (f.iops * all);
+                let ios = f.iops * (counted + plan.ramp_ms as f64 / 1e3);
+                let children = children_ns() - before.1;
+                // What fio used beyond its job: to start, to lay out its memory, to report.
+                let around = if children > 0.0 { (children - f.cpu_ns * ios).max(0.0) } else { 0.0 };
+                f.machine_ns = (machine_ns() - before.0 - around) / ios;
                 eprintln!(
                     "{pattern} {}: {:.0} IOPS, {:.0} ns, machine {:.0} ns per I/O",
                     CONTENDERS[i].1, f.iops, f.cpu_ns, f.machine_ns
@@ -332,6 +381,7 @@ fn main() {
         );
         return;
     };
+    let pinned = o.worker_cpu.map(PinnedCpus::set);
     let loop_tmpfs = o.loop_tmpfs.then(LoopTmpfs::create);
     if let Some(loop_tmpfs) = &loop_tmpfs {
         o.dir = loop_tmpfs.base.join("mnt");
@@ -340,4 +390,5 @@ fn main() {
         println!("{stop:?}");
     }
     drop(loop_tmpfs);
+    drop(pinned);
 }
