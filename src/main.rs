@@ -1,11 +1,10 @@
 //! Arguments in, exit code out.
 
-use clap::Parser;
 use iotop_plus::cli::{self, Cli};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match Cli::try_parse() {
+    match Cli::parse_line(std::env::args_os()) {
         Ok(cli) => cli::run(cli),
         Err(err) => cli::print_usage_error(&err),
     }

@@ -11,8 +11,11 @@ use super::replay::ReplayArgs;
 use super::report::ReportArgs;
 use super::snapshot::SnapshotArgs;
 use super::tune::TuneCommand;
-use clap::{Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Find out why storage is slow: live counters, per-process I/O and the kernel log.
@@ -42,6 +45,27 @@ pub struct Cli {
     /// Load no BPF programs: no latencies, no throttling or reclaim per process, and tasks are read from files.
     #[arg(long, global = true)]
     pub(super) no_tracing: bool,
+}
+
+impl Cli {
+    /// Parses a command line, the program's name first. Options of the full screen before a subcommand are an error: the
+    /// subcommand has its own, or none.
+    pub fn parse_line(line: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Self, clap::Error> {
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(line)?;
+        if let Some(subcommand) = matches.subcommand_name() {
+            let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+            let misplaced = command.get_arguments().find(|arg| !arg.is_global_set() && is_given(arg.get_id().as_str()));
+            if let Some(option) = misplaced.and_then(|arg| arg.get_long()) {
+                let why = format!(
+                    "--{option} before `{subcommand}` is for the full screen without a subcommand; \
+                                   what `{subcommand}` takes comes after it: iotop-plus {subcommand} --help"
+                );
+                return Err(command.error(ErrorKind::ArgumentConflict, why));
+            }
+        }
+        Self::from_arg_matches(&matches)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -129,7 +153,6 @@ pub(super) enum CliCommand {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn clap_accepts_the_definition() {
@@ -193,6 +216,18 @@ mod tests {
             vec!["experiment", "show"],
         ] {
             assert_refused(&args);
+        }
+    }
+
+    #[test]
+    fn options_of_the_full_screen_before_a_subcommand_are_refused() {
+        let parse = |line: &str| Cli::parse_line(line.split(' ')).map_err(|err| err.to_string());
+        for option in ["--theme light", "--ascii", "-d 2", "--config f"] {
+            let why = parse(&format!("iotop-plus {option} replay f")).unwrap_err();
+            assert!(why.contains("before `replay` is for the full screen"), "{why}");
+        }
+        for line in ["--root /host doctor", "--no-tracing doctor", "replay f --theme light", "--theme light", ""] {
+            assert!(parse(format!("iotop-plus {line}").trim()).is_ok(), "{line}");
         }
     }
 

@@ -86,16 +86,21 @@ struct TaskList<'a> {
 }
 
 impl TaskList<'_> {
-    /// The heading and so many rows at most.
-    fn lines(&self, shared: &Shared, theme: &Theme, rows: usize) -> Vec<(String, Style)> {
-        let mut out = vec![(self.heading.to_owned(), theme.header)];
+    /// So many tasks at most: the cell, and the task's number and name.
+    fn tasks(&self, shared: &Shared, rows: usize) -> Vec<(String, String)> {
         let (sort_by, filter) = (self.sort_by, ProcessFilter::default());
         let query = ProcessQuery { sort_by, filter, height: rows, ..Default::default() };
-        for at in shared.system.processes.window(&query).rows {
+        let tasks = shared.system.processes.window(&query).rows.into_iter().filter_map(|at| {
             let row = shared.system.processes.row(at);
-            let line = |cell: String| (format!("{cell:>14} {:>7} {}", row.pid(), row.comm()), theme.text);
-            out.extend((self.cell)(&row).map(line));
-        }
+            Some(((self.cell)(&row)?, format!("{:>7} {}", row.pid(), row.comm())))
+        });
+        tasks.collect()
+    }
+
+    /// The heading and the tasks, their cells as wide as that.
+    fn lines(&self, tasks: &[(String, String)], cell_width: usize, theme: &Theme) -> Vec<(String, Style)> {
+        let mut out = vec![(self.heading.to_owned(), theme.header)];
+        out.extend(tasks.iter().map(|(cell, task)| (format!(" {cell:>cell_width$} {task}"), theme.text)));
         match &self.not_known {
             Some(why) => out.push((format!(" - {why}"), theme.dim)),
             None if out.len() == 1 => out.push((" none".into(), theme.dim)),
@@ -109,7 +114,9 @@ impl TaskList<'_> {
 fn draw_lists(cx: &Context, area: Rect, buf: &mut CellBuffer, lists: &[TaskList<'_>]) {
     let headings = lists.len().min(usize::from(area.height)) as u16;
     let rows = usize::from((area.height - headings) / headings.max(1)).max(1);
-    let lines = lists.iter().flat_map(|list| list.lines(cx.shared, &cx.theme, rows));
+    let tasks: Vec<_> = lists.iter().map(|list| list.tasks(cx.shared, rows)).collect();
+    let cell_width = tasks.iter().flatten().map(|(cell, _)| cell.len()).max().unwrap_or(0);
+    let lines = lists.iter().zip(&tasks).flat_map(|(list, tasks)| list.lines(tasks, cell_width, &cx.theme));
     draw_column(buf, area, lines);
 }
 
