@@ -4,7 +4,8 @@ use super::table::Table;
 use super::{devices, files, findings, io_attribution, kernel_log, memory, network, processes, syncs, waits};
 use crate::doctor::RuleEngine;
 use crate::model::columns::device::DeviceColumnSet;
-use crate::model::columns::process::ProcessColumnSet;
+use crate::model::columns::process::{ProcessColumnSet, ProcessColumnSpec};
+use crate::model::columns::stalls::waits_text;
 use crate::model::device_list::{self, DeviceQuery};
 use crate::model::file_io::list::FileQuery;
 use crate::model::kernel_log::LogPatterns;
@@ -213,7 +214,10 @@ fn task_table(system: &SystemState) -> Table {
     let title = if system.processes.rows_are_threads { "Threads" } else { "Processes" };
     let traced = !system.processes.rows_are_threads && system.snapshot.io_attribution.ok().is_some();
     let set = if traced { ProcessColumnSet::TracedTextExport } else { ProcessColumnSet::TextExport }.columns();
-    let mut table = processes::build_table(title.into(), set, |put| {
+    let someone_waits = rows.iter().any(|at| !waits_text(&system.processes.row(*at)).is_empty());
+    let is_shown = |column: &&ProcessColumnSpec| someone_waits || column.id != ProcessColumn::Waits;
+    let columns: Vec<_> = set.iter().filter(is_shown).copied().collect();
+    let mut table = processes::build_table(title.into(), &columns, |put| {
         for at in &rows {
             put(&system.processes.row(*at));
         }

@@ -7,7 +7,6 @@ use crate::model::io_accounting::rates::is_beyond_buckets;
 use crate::model::process::ProcessRow;
 use serde::ser::SerializeMap;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 /// A column of the Processes table, or only a sort key; [`COLUMNS`] says what it means.
@@ -232,7 +231,7 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     text(Col::Cgroup, "cgroup", "CGROUP", 20, |t| CellValue::text(t.row.container().or(t.row.cgroup())), cgroup_key)
         .with(WIDE, ASCENDING, "container or control group"),
     text(Col::Waits, "waits", "WAITS", 14, |t| CellValue::Text(&t.waits), |r| SortKey::number(stalled_pct(r))).with(
-        ALL & !EXPORT & !TRACED_EXPORT,
+        ALL,
         0,
         "what it waits for in state D, from 2 s on with the time, or what stalls it most and for which share of its time",
     ),
@@ -422,14 +421,9 @@ impl<'a> ProcessTexts<'a> {
     }
 }
 
-/// The text of the command column: the wait channel of a task in D state, then its command line.
+/// The text of the command column: the thread's name if it has one of its own, then the command line.
 pub fn command_text(row: &ProcessRow<'_>) -> String {
-    let mut out = String::new();
-    if let Some(wchan) = row.wait_channel().filter(|_| row.state() == 'D') {
-        let _ = write!(out, "[D {wchan}] ");
-    }
-    out.push_str(&thread_name(row));
-    out + &row.command().unwrap_or_else(|| row.comm())
+    thread_name(row) + &row.command().unwrap_or_else(|| row.comm())
 }
 
 /// The lines of the tree before a command.

@@ -3,6 +3,7 @@
 use super::sections::{INDENT, TaskLine};
 use super::{ProcessesView, SelectionMove};
 use crate::model::columns::process::command_text;
+use crate::model::columns::stalls::waits_text;
 use crate::model::process::{ProcessRow, ProcessWindow, TaskKey};
 use crate::tui::view::{Action, Context, Outbox, Shared};
 use crate::tui::widgets::{RowSearch, area_below};
@@ -154,7 +155,10 @@ impl ProcessesView {
     /// For each task that matches, in the order shown: whether it is what is searched for.
     pub(super) fn tasks_containing(&mut self, shared: &Shared, search: &RowSearch) -> Vec<bool> {
         let contains = |row: &ProcessRow<'_>| {
-            search.matches(&command_text(row)) || search.matches(&row.comm()) || row.tid().to_string() == search.needle
+            search.matches(&command_text(row))
+                || search.matches(&row.comm())
+                || search.matches(&waits_text(row))
+                || row.tid().to_string() == search.needle
         };
         let all = self.query_window(shared, 0, usize::MAX);
         all.rows.into_iter().map(|row| contains(&shared.tasks().row(row))).collect()
