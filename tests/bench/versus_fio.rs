@@ -206,6 +206,15 @@ fn machine_ns() -> f64 {
     (v.iter().take(8).sum::<f64>() - v.get(3).unwrap_or(&0.0) - v.get(4).unwrap_or(&0.0)) * 1e7
 }
 
+/// CPU time of the machine for each operation of a run, ns; `before` is that of the machine and of ended children.
+fn machine_ns_per_io(plan: &BenchPlan, f: &Figures, before: (f64, f64)) -> f64 {
+    let ios = f.iops * (plan.time_ms + plan.ramp_ms) as f64 / 1e3;
+    let children = children_ns() - before.1;
+    // What fio used beyond its job: to start, to lay out its memory, to report.
+    let around = if children > 0.0 { (children - f.cpu_ns * ios).max(0.0) } else { 0.0 };
+    (machine_ns() - before.0 - around) / ios
+}
+
 fn run_ours(
     session: &mut BenchSession,
     plan: &BenchPlan,
@@ -353,12 +362,7 @@ fn run(o: &Options) -> Result<(), RunError> {
                     Contender::Fio => run_fio(&plan, file.io_fd().as_raw_fd(), false),
                     Contender::FioNoClock => run_fio(&plan, file.io_fd().as_raw_fd(), true),
                 };
-                let counted = plan.time_ms as f64 / 1e3;
-                let ios = f.iops * (counted + plan.ramp_ms as f64 / 1e3);
-                let children = children_ns() - before.1;
-                // What fio used beyond its job: to start, to lay out its memory, to report.
-                let around = if children > 0.0 { (children - f.cpu_ns * ios).max(0.0) } else { 0.0 };
-                f.machine_ns = (machine_ns() - before.0 - around) / ios;
+                f.machine_ns = machine_ns_per_io(&plan, &f, before);
                 eprintln!(
                     "{pattern} {}: {:.0} IOPS, {:.0} ns, machine {:.0} ns per I/O",
                     CONTENDERS[i].1, f.iops, f.cpu_ns, f.machine_ns
