@@ -4,13 +4,16 @@ use super::FilesView;
 use crate::export::{self, table::Table};
 use crate::model::column::CellValue;
 use crate::model::file_io::FileRow;
-use crate::model::file_io::columns::{FILE_COLUMNS, FileColumnSpec};
+use crate::model::file_io::columns::{FILE_COLUMNS, FileColumn, FileColumnSpec};
 use crate::model::file_io::list::{self, FileQuery};
 use crate::tui::view::{Context, PaneId, Shared};
 use crate::tui::widgets::{CellBuffer, FittedColumns, Rect, draw_reason, draw_text, table, title_with_filter};
 
 /// Cells the path keeps at least.
 const MIN_PATH_WIDTH: u16 = 24;
+/// With more than this for the path, names of processes and devices are shown whole, up to these widths.
+const ROOMY_PATH_WIDTH: u16 = 48;
+const WIDENED: [(FileColumn, u16); 2] = [(FileColumn::Process, 28), (FileColumn::Device, 12)];
 
 impl FilesView {
     fn query(&self) -> FileQuery<'_> {
@@ -28,9 +31,15 @@ impl FilesView {
     }
 
     pub(super) fn fitted_columns(&self, width: u16) -> FittedColumns {
-        table::fit_columns(FILE_COLUMNS, width, MIN_PATH_WIDTH.max(width / 4), self.columns.offset, |i| {
-            self.columns.priority(i)
-        })
+        let least = MIN_PATH_WIDTH.max(width / 4);
+        let mut fitted =
+            table::fit_columns(FILE_COLUMNS, width, least, self.columns.offset, |i| self.columns.priority(i));
+        for (id, most) in WIDENED {
+            if let Some(column) = FILE_COLUMNS.iter().position(|c| c.id == id) {
+                fitted.widen(column, most, ROOMY_PATH_WIDTH);
+            }
+        }
+        fitted
     }
 
     pub(super) fn render_rows(&self, pane: PaneId, cx: &Context, area: Rect, buf: &mut CellBuffer) {
