@@ -114,7 +114,7 @@ fn only_syncs_above_the_threshold_are_listed() {
     let distinct: BTreeSet<_> = slow.iter().map(|s| (s.tid, s.started_ns)).collect();
     assert_eq!(distinct.len(), slow.len(), "a reading repeats those of the one before");
     tracer.request_syncs(None);
-    let unwanted = |why: String| why.contains("only while").then_some(());
+    let unwanted = |why: String| why.contains("traced only").then_some(());
     poll_until("nobody to want it", || tracer.syncs.read().unavailable_reason(0).and_then(unwanted));
 }
 

@@ -11,7 +11,7 @@ use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::{ChangeRow, ChangeStatus, change_texts, device_of};
 use crate::tui::view::{Action, Context, PaneId, Shared, TuneAction};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_reason, draw_text, draw_wrapped, patch_style, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_reason, draw_text, draw_wrapped, highlight_row, wrap,
 };
 use crate::tuning::journal_record::{KnobChange, RestoreOutcome};
 use crate::tuning::knob::KnobGroup;
@@ -81,7 +81,7 @@ impl TuneView {
         for (change, y, selected) in self.changes_scroll.visible(all, Rect { height: listed, ..inner }) {
             self.draw_change(cx, Rect { y, height: 1, ..inner }, buf, change);
             if selected && (focused || all.len() > 1) {
-                patch_style(buf, inner.x, y, inner.width, theme.selected);
+                highlight_row(buf, inner, y, theme);
             }
         }
         if let Some(change) = self.selected_change() {

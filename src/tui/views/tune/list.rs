@@ -6,7 +6,7 @@ use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobRow;
 use crate::tui::view::{Action, Context, ExperimentAction, PaneId, Shared, TuneAction};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Theme, area_below, draw_text, draw_wrapped, patch_style, split_columns, split_rows,
+    CellBuffer, Rect, Theme, area_below, draw_text, draw_wrapped, highlight_row, split_columns, split_rows,
 };
 
 /// Widths of the columns: now, at start, kernel default, next boot, pending, set by.
@@ -136,7 +136,7 @@ impl TuneView {
                 }
             }
             if focused && i == scroll.selected {
-                patch_style(buf, body.x, y, body.width, theme.selected);
+                highlight_row(buf, body, y, theme);
             }
         }
         let end = body.y + lines.len().saturating_sub(scroll.offset).min(usize::from(body.height)) as u16;

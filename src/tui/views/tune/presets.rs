@@ -6,7 +6,7 @@ use crate::sanitize::sanitize;
 use crate::tui::knob_snapshot::KnobSnapshot;
 use crate::tui::view::{Action, Context, ExperimentAction};
 use crate::tui::widgets::{
-    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_text, patch_style, wrap,
+    CellBuffer, Rect, Style, Theme, area_below, draw_column, draw_frame, draw_text, highlight_row, wrap,
 };
 use crate::tuning::presets::{PRESETS, Preset};
 
@@ -22,7 +22,7 @@ impl TuneView {
             draw_text(buf, inner.x + 1, y, preset.name, 12, theme.key);
             draw_text(buf, inner.x + 13, y, preset.title, inner.width.saturating_sub(13), theme.text);
             if i == at {
-                patch_style(buf, inner.x, y, inner.width, theme.selected);
+                highlight_row(buf, inner, y, theme);
             }
         }
         if let Some(preset) = PRESETS.get(at) {
