@@ -132,6 +132,9 @@ fn faults_cell(row: &ProcessRow<'_>) -> Option<String> {
     row.rates().major_faults_per_s.filter(|n| *n > 0.0).map(|n| format!("{n:.1}"))
 }
 
+const FAULTING: TaskList<'_> =
+    TaskList { heading: "Faulting (major faults/s)", sort_by: Col::MajorFaults, cell: &faults_cell, not_known: None };
+
 /// Draws the stalled processes, the largest in swap, and those with the most major faults: a third of the area each.
 pub(super) fn draw_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     if area.height < 3 {
@@ -144,15 +147,8 @@ pub(super) fn draw_tasks(cx: &Context, area: Rect, buf: &mut CellBuffer) {
         return;
     }
     let swapped = |row: &ProcessRow<'_>| swap_cell(cx.shared, row);
-    let lists = [
-        TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped, not_known: None },
-        TaskList {
-            heading: "Faulting (major faults/s)",
-            sort_by: Col::MajorFaults,
-            cell: &faults_cell,
-            not_known: None,
-        },
-    ];
+    let lists =
+        [TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped, not_known: None }, FAULTING];
     draw_lists(cx, area, buf, &lists);
 }
 
@@ -163,12 +159,7 @@ pub(super) fn draw_largest(cx: &Context, area: Rect, buf: &mut CellBuffer) {
     let lists = [
         TaskList { heading: "Largest in memory", sort_by: Col::Rss, cell: &resident, not_known: None },
         TaskList { heading: "Largest in swap", sort_by: Col::Swap, cell: &swapped, not_known: None },
-        TaskList {
-            heading: "Faulting (major faults/s)",
-            sort_by: Col::MajorFaults,
-            cell: &faults_cell,
-            not_known: None,
-        },
+        FAULTING,
     ];
     let has_swap = super::graphs::has_swap(cx.shared.snapshot());
     let [memory, swap, faults] = lists;
