@@ -2,7 +2,7 @@
 //! well, so that an empty list of findings says what was looked at.
 
 use super::prelude::*;
-use super::{disk_space, fd_limits, kernel_errors, reclaim, saturation, slow_device, stalled_device, swap, writeback};
+use super::{device_state, disk_space, fd_limits, kernel_errors, reclaim, saturation, stalled_device, swap, writeback};
 use crate::model::kernel_log::hung_tasks::LIMIT_NS;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
 
@@ -65,7 +65,7 @@ fn request_waits(ctx: &RuleContext<'_>) -> Judged {
     let wait = |id: DevId| ctx.mean_await_ms(id, secs);
     let share = |device: &DiskRate| {
         let tps = ctx.device_mean(device.id, secs, |d| d.tps)?;
-        Some(wait(device.id)? / ctx.storage_class(device.id).limits().slow_ms).filter(|_| tps >= slow_device::MIN_TPS)
+        Some(wait(device.id)? / ctx.storage_class(device.id).limits().slow_ms).filter(|_| tps >= device_state::MIN_TPS)
     };
     let Some((device, _)) = largest(ctx, share) else { return Ok((NO_DEVICE.into(), String::new())) };
     let class = ctx.storage_class(device.id);
@@ -83,7 +83,7 @@ fn device_use(ctx: &RuleContext<'_>) -> Judged {
     let limits = ctx.storage_class(device.id).limits();
     let (name, util) = (ctx.device_name(device.id), format::percent(util));
     let now = format!("{util} and {} in the queue on {name}", format::count(queue));
-    let least = format::percent(saturation::BUSY_PCT);
+    let least = format::percent(device_state::BUSY_PCT);
     Ok((now, format!("{least} and {} in the queue, for {:.0} s", limits.deep_queue, saturation::WINDOW_SECS)))
 }
 

@@ -8,6 +8,7 @@ mod cgroup_limits;
 pub(super) mod checks;
 mod delay_accounting;
 mod device_health;
+mod device_state;
 mod directions;
 mod disk_space;
 mod fd_limits;

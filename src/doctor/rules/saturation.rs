@@ -3,17 +3,13 @@
 //! %util alone proves nothing: a device that serves requests in parallel is 100% busy at a fraction of its throughput.
 //! So the queue has to be deep for the device's class, and the severity follows from the await.
 
-use super::directions::{is_discard_bound, is_flush_bound};
+use super::device_state::{is_held_up, is_saturated, is_slow};
 use super::prelude::*;
 use crate::doctor::device_users::{DelayedUser, DeviceUser, DeviceUsers, Requests};
 use crate::model::topology::{BlockDevice, DeviceKind};
 
 /// Shorter is a burst, which the queue is there for.
 pub(super) const WINDOW_SECS: f64 = 5.0;
-/// Share of time with a request in flight.
-pub(super) const BUSY_PCT: f64 = 90.0;
-/// With a shorter queue, a long await is the device's own service time.
-const MIN_QUEUE: f64 = 2.0;
 /// Databases use requests of 4 to 16 KiB.
 const SMALL_KB: f64 = 32.0;
 /// From here on throughput counts rather than IOPS; the default read-ahead is 128 KiB.
@@ -23,16 +19,6 @@ const SEQUENTIAL_PCT: f64 = 75.0;
 
 /// With a smaller share of reads a device only writes.
 const ONLY_WRITES_PCT: f64 = 1.0;
-
-/// Whether the device is saturated in this tick: a deep queue, or a shorter one with an await that is slow for the
-/// class. Flushes and discards that set its pace have rules of their own.
-pub(super) fn is_saturated(device: &DiskRate, class: StorageClass) -> bool {
-    let limits = class.limits();
-    let queued =
-        device.queue_size >= limits.deep_queue || (device.queue_size >= MIN_QUEUE && device.await_ms >= limits.slow_ms);
-    let is_judged = is_flush_bound(device, class) || is_discard_bound(device, class);
-    device.util_pct >= BUSY_PCT && queued && !device.stalled && !is_judged
-}
 
 /// Means over the window.
 struct DeviceLoad {
@@ -87,13 +73,6 @@ impl DeviceLoad {
     }
 }
 
-/// Whether requests take long in this tick with one or two of them in the queue, all the time: the device is slow, or one
-/// task waits for another one.
-fn is_held_up(device: &DiskRate, class: StorageClass) -> bool {
-    let is_judged = is_flush_bound(device, class) || is_discard_bound(device, class);
-    device.util_pct >= BUSY_PCT && device.await_ms >= class.limits().slow_ms && !device.stalled && !is_judged
-}
-
 /// Whether the requests on a device that may seem slow only wait behind those of a stream.
 pub(super) fn is_behind_stream(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> bool {
     DeviceUsers::find(ctx, id, secs, Requests::All).is_slow_behind_stream(ctx.storage_class(id).limits().slow_ms)
@@ -105,13 +84,22 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     let behind_stream = held_up.into_iter().filter(|(id, since)| {
         found.iter().all(|(other, _)| other != id) && is_behind_stream(ctx, *id, ctx.figure_secs(*since, WINDOW_SECS))
     });
-    for (id, since) in found.iter().copied().chain(behind_stream) {
+    for (id, since) in found.iter().copied().chain(behind_stream).filter(|(id, since)| !is_only_slow(ctx, *id, *since))
+    {
         let load = DeviceLoad::of(ctx, id, ctx.figure_secs(since, WINDOW_SECS));
         // Whether writes are those of programs or a backlog that nobody waits for shows by who issues them.
         let load = load.filter(|load| load.read_pct >= ONLY_WRITES_PCT || !DeviceUsers::are_not_yet_known(ctx, id));
         out.extend(load.map(|load| build_finding(ctx, id, &load, since)));
     }
     Ok(())
+}
+
+/// Whether the device is slow by itself and nobody waits behind others: then a queue of a few requests blames who suffers.
+fn is_only_slow(ctx: &RuleContext<'_>, id: DevId, since: u64) -> bool {
+    let class = ctx.storage_class(id);
+    let users = || DeviceUsers::find(ctx, id, ctx.figure_secs(since, WINDOW_SECS), Requests::All);
+    ctx.is_sustained(WINDOW_SECS, |tick| tick.device(id).map(|device| is_slow(device, class)))
+        && users().delayed(class.limits().slow_ms).is_empty()
 }
 
 /// The devices that are saturated according to a test of one tick, and since when; of several above each other the lowest.

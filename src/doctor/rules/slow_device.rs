@@ -1,37 +1,10 @@
 //! Devices that are slow for their class: a request takes long with a short queue, or few requests complete with a full
 //! queue.
 
-use super::directions::{is_discard_bound, is_flush_bound};
+use super::device_state::{SHORT_QUEUE, is_saturated, is_slow};
 use super::prelude::*;
-use super::saturation::{WINDOW_SECS, is_behind_stream, is_saturated, mount_point_on};
+use super::saturation::{WINDOW_SECS, is_behind_stream, mount_point_on};
 use crate::doctor::device_users::{DeviceUsers, Requests};
-
-/// Up to this queue size the await is the device's own service time.
-const SHORT_QUEUE: f64 = 2.0;
-/// With fewer requests the mean await proves nothing.
-pub(super) const MIN_TPS: f64 = 2.0;
-/// For larger requests throughput counts rather than IOPS.
-const SMALL_KB: f64 = 64.0;
-/// Share of time with a request in flight.
-const BUSY_PCT: f64 = 95.0;
-
-/// Whether requests of all directions are slow in this tick.
-pub(super) fn is_slow(device: &DiskRate, class: StorageClass) -> bool {
-    let limits = class.limits();
-    let mb_per_s = device.read_mb_per_s + device.write_mb_per_s;
-    if is_flush_bound(device, class) || is_discard_bound(device, class) {
-        return false;
-    }
-    match device.queue_size <= SHORT_QUEUE {
-        true => device.tps >= MIN_TPS && device.await_ms >= limits.slow_ms,
-        false => {
-            device.util_pct >= BUSY_PCT
-                && device.tps > 0.0
-                && device.tps < limits.min_tps
-                && mb_per_s * 1024.0 / device.tps <= SMALL_KB
-        }
-    }
-}
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let class = |id| ctx.storage_class(id);

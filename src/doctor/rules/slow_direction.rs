@@ -1,10 +1,10 @@
 //! Devices that are slow in one direction: reads, writes, flushes or discards. A mean over all requests hides it: writes
 //! of 100 ms beside a hundred times as many reads of 0.5 ms have an await of 1.5 ms.
 
+use super::device_state::{is_saturated, is_slow};
 use super::directions::{Direction, MIN_PER_S, is_discard_bound, is_flush_bound};
 use super::prelude::*;
-use super::saturation::{WINDOW_SECS, is_saturated, mount_point_on};
-use super::slow_device::is_slow;
+use super::saturation::{WINDOW_SECS, mount_point_on};
 use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
 
 /// The lowest devices for which `test` has held, each with since when: every device above a slow one is slow.

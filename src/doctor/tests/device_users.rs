@@ -147,6 +147,25 @@ fn users_of_a_slow_device_are_named() {
 }
 
 #[test]
+fn who_uses_a_slow_device_alone_is_not_blamed_for_its_queue() {
+    let rules_that_fire = |neighbours_reads: f64| -> Vec<&'static str> {
+        let neighbour = IoRates { reads_per_s: neighbours_reads, ..reads(neighbours_reads * 0.04, 0.01) };
+        let mut machine = TestMachine::new();
+        // Two requests in flight, of 40 ms each: the queue is now a little longer than two, now a little shorter.
+        machine.ticks(8, |t| {
+            set_device(t, busy_device(VDA, "vda", (50.0, 40.4, 2.02, 4.0, 1.0)));
+            set_attribution(t, vec![owner_io(900, VDA, reads(2.0, 0.2)), owner_io(901, VDA, neighbour)]);
+        });
+        ["slow-device", "device-saturated"]
+            .into_iter()
+            .filter(|rule| !machine.evaluate_rule(rule).0.is_empty())
+            .collect()
+    };
+    assert_eq!(rules_that_fire(0.0), ["slow-device"]);
+    assert_eq!(rules_that_fire(2.0), ["slow-device", "device-saturated"], "another one waits behind it");
+}
+
+#[test]
 fn two_equal_users_are_both_named() {
     let mut machine = TestMachine::new();
     machine.ticks(8, |t| {
