@@ -222,6 +222,20 @@ INLINE u32 class_of(struct work *w, struct owned *page, bool is_device)
 	return UNKNOWN;
 }
 
+/* Whether an inode is that of all trees of a btrfs, which has no file. Its mode is 0, or what the memory had before. */
+INLINE bool is_btrfs_tree(u64 inode)
+{
+	unsigned long ino = 0, magic = 0;
+	struct super_block *sb = 0;
+
+	GET(ino, ((struct inode *)inode)->i_ino);
+	if (ino != 1 /* BTRFS_BTREE_INODE_OBJECTID */)
+		return 0;
+	GET(sb, ((struct inode *)inode)->i_sb);
+	GET(magic, sb->s_magic);
+	return magic == 0x9123683e; /* BTRFS_SUPER_MAGIC */
+}
+
 /* Sets file, process and kind of the key; returns the inode's address, 0 if the bio belongs to no file. */
 INLINE u64 identify(struct work *w)
 {
@@ -230,6 +244,7 @@ INLINE u64 identify(struct work *w)
 	unsigned short mode = 0;
 	struct super_block *sb = 0;
 	struct owned page = {};
+	bool is_tree;
 	u64 inode;
 
 	w->key.ino = 0;
@@ -258,9 +273,9 @@ INLINE u64 identify(struct work *w)
 	}
 	if (inode)
 		GET(mode, ((struct inode *)inode)->i_mode);
-	/* The tree of btrfs has an inode without a mode. */
-	if (!inode || !mode || (mode & S_IFMT) == S_IFBLK) {
-		class = inode && !mode ? META : class_of(w, &page, inode != 0);
+	is_tree = inode && (!mode || is_btrfs_tree(inode));
+	if (!inode || is_tree || (mode & S_IFMT) == S_IFBLK) {
+		class = is_tree ? META : class_of(w, &page, inode != 0);
 		if (class != DEVICE)
 			w->key.tgid = w->submitter;
 		w->key.kind = class << 1 | w->write;

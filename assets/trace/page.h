@@ -7,6 +7,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct super_block {
 	u32 s_dev;
+	unsigned long s_magic;
 };
 struct inode {
 	unsigned short i_mode;
