@@ -50,7 +50,10 @@ pub fn answer(wanted: &[&'static Situation]) {
 
 /// Runs situations in guests, a few in each. Their recordings are brought to `raw`.
 pub fn run(wanted: &[&'static Situation], raw: Option<&Path>) -> Vec<Outcome> {
-    let parts = wanted.chunk_by(|a, b| !list::is_booted_alone(a) && !list::is_booted_alone(b));
+    let share_boot = |a: &&Situation, b: &&Situation| {
+        !list::is_booted_alone(a) && !list::is_booted_alone(b) && !list::ends_its_boot(a)
+    };
+    let parts = wanted.chunk_by(|a, b| share_boot(a, b));
     let boots = parts.flat_map(|part| part.chunks(PER_BOOT)).take_while(|_| !interrupt::is_over());
     boots.flat_map(|part| run_boot(part, raw)).collect()
 }

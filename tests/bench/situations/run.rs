@@ -1,7 +1,7 @@
 //! Runs situations: some at a time, some alone, some in guests, and those that were not right once more.
 
 use crate::judge::{Said, Scene, Score, Truth, judge};
-use crate::list::{Place, Situation};
+use crate::list::{self, Place, Situation};
 use crate::stage::Stage;
 use crate::{Args, guest, interrupt, program, recording, report};
 use serde_json::Value;
@@ -120,10 +120,10 @@ pub fn one(situation: &Situation, before: &[(String, String)], raw: Option<&Path
     }
     let incidents = program::look(situation.secs, file.as_deref())?;
     let disks = stage.disks.clone();
-    match situation.name {
-        // Its mount would keep the guest until the timeout of TCP; it is the last one of its boot.
-        "nfs-silent" => std::mem::forget(stage),
-        _ => drop(stage),
+    if list::ends_its_boot(situation) {
+        std::mem::forget(stage);
+    } else {
+        drop(stage);
     }
     names.extend(disks.iter().cloned());
     let mut all_disks = PAST_DISKS.lock().map_err(|err| err.to_string())?;

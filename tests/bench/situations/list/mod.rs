@@ -81,6 +81,11 @@ pub fn is_booted_alone(situation: &Situation) -> bool {
     layers::PATHS.iter().any(|alone| alone.name == situation.name)
 }
 
+/// Situations after which a guest runs no other one: what hangs in them cannot be removed before the timeout of TCP.
+pub fn ends_its_boot(situation: &Situation) -> bool {
+    situation.name == "nfs-silent"
+}
+
 const HEALTHY: [Level; 2] = [Level::Nothing, Level::Note];
 const NOTE: [Level; 2] = [Level::Note, Level::Note];
 const WARNING: [Level; 2] = [Level::Warning, Level::Warning];
