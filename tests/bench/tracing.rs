@@ -6,16 +6,18 @@
 //! `--awake` it polls. The remaining difference is 2 to 3 us for its system calls; larger requests (`--kib N`, 4)
 //! reduce their weight.
 //!
-//! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing,
-//! with everything that is on by default, with files as well, and with waits as well alternate in different orders, because
+//! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing, with programs that do
+//! nothing (`calls`), with everything that is on by default, with files as well, and with waits as well alternate in different orders, because
 //! runs differ by more than tracing costs. Also prints the cost of loading and of one reading, and the memory left
 //! afterwards.
 //!
 //! `programs`: the time of each program for a request, as the kernel counts it.
 //!
 //! Options: `--pairs N` (60), `--slices N` (10), `--slice MS` (400), `--seconds S` (8), `--arms A,B,...` of nothing,
-//! default, files, everything. Needs root, fio, losetup.
+//! calls, default, files, everything. Needs root, fio, losetup.
 
+#[path = "tracing/empty_program.rs"]
+mod empty_program;
 #[path = "../trace/machine.rs"]
 #[allow(dead_code)]
 mod machine;
@@ -25,6 +27,7 @@ mod pty_harness {
 }
 
 use aya::programs::loaded_programs;
+use empty_program::EmptyProgram;
 use iotop_plus::bpf::Tracer;
 use iotop_plus::model::device_id::DevId;
 use iotop_plus::model::latency::{DeviceHistograms, DeviceLatency, RequestLatency};
@@ -186,10 +189,15 @@ impl Drop for RunningFio {
     }
 }
 
+/// Where the programs that are always on are called for each request.
+const REQUEST_TRACEPOINTS: [&str; 3] = ["block_io_start", "block_rq_issue", "block_rq_complete"];
+
 /// What is traced in a slice.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Arm {
     Nothing,
+    /// Programs that do nothing, where those of [`Arm::Default`] are called: the floor of what any tracing of requests costs.
+    Calls,
     /// What is always on.
     Default,
     Files,
@@ -197,14 +205,34 @@ enum Arm {
     Everything,
 }
 
-const ARMS: [(Arm, &str); 4] =
-    [(Arm::Nothing, "nothing"), (Arm::Default, "default"), (Arm::Files, "files"), (Arm::Everything, "everything")];
+const ARMS: [(Arm, &str); 5] = [
+    (Arm::Nothing, "nothing"),
+    (Arm::Calls, "calls"),
+    (Arm::Default, "default"),
+    (Arm::Files, "files"),
+    (Arm::Everything, "everything"),
+];
+
+/// What a slice needs, removed when this is dropped.
+#[derive(Default)]
+struct LoadedArm {
+    tracer: Option<Tracer>,
+    _empty_programs: Vec<EmptyProgram>,
+}
 
 impl Arm {
-    fn load(self) -> Option<Tracer> {
-        if self == Arm::Nothing {
-            return None;
+    fn load(self) -> LoadedArm {
+        match self {
+            Arm::Nothing => LoadedArm::default(),
+            Arm::Calls => LoadedArm {
+                _empty_programs: REQUEST_TRACEPOINTS.iter().map(|name| EmptyProgram::attach(name)).collect(),
+                ..LoadedArm::default()
+            },
+            _ => LoadedArm { tracer: Some(self.load_tracer()), ..LoadedArm::default() },
         }
+    }
+
+    fn load_tracer(self) -> Tracer {
         let (tracer, _) = load_tracer();
         if self >= Arm::Files {
             request_files(&tracer);
@@ -212,7 +240,7 @@ impl Arm {
         if self == Arm::Everything {
             request_waits(&tracer);
         }
-        Some(tracer)
+        tracer
     }
 }
 
@@ -271,10 +299,10 @@ fn overhead(pairs: u64, slice: Duration, arms: &[(Arm, &str)]) {
             order.reverse();
         }
         for arm in order {
-            let tracer = arms[arm].0.load();
-            settle(tracer.as_ref());
+            let loaded = arms[arm].0.load();
+            settle(loaded.tracer.as_ref());
             slices[arm].push(measure());
-            drop(tracer);
+            drop(loaded);
         }
     }
     let iops: Vec<Vec<f64>> = slices.iter().map(|arm| arm.iter().map(|s| s.iops).collect()).collect();
@@ -313,7 +341,7 @@ fn program_times(slices: u64, slice: Duration, arms: &[(Arm, &str)]) {
     let statistics = Root::live().proc("sys/kernel/bpf_stats_enabled");
     std::fs::write(&statistics, "1").expect("kernel.bpf_stats_enabled");
     for (arm, name) in arms {
-        let Some(tracer) = arm.load() else { continue };
+        let loaded = arm.load();
         let mut least: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
         for _ in 0..slices {
             let (before, reads) = (program_counts(), device.reads());
@@ -332,7 +360,7 @@ fn program_times(slices: u64, slice: Duration, arms: &[(Arm, &str)]) {
         for (id, (ns, share)) in least.iter().filter(|(_, l)| l.0 >= 0.5) {
             println!("  {}: {ns:.0} ns, {share:.2} runs", names.get(id).map_or("?", |n| n));
         }
-        drop(tracer);
+        drop(loaded);
     }
     let _ = std::fs::write(&statistics, "0");
 }
