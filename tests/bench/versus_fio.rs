@@ -45,6 +45,8 @@ const CONTENDERS: [(Contender, &str); 3] =
 struct Figures {
     iops: f64,
     cpu_ns: f64,
+    /// Of `cpu_ns`, that in the kernel, which the two share where they make the same system calls.
+    kernel_ns: f64,
     machine_ns: f64,
     p50_us: f64,
     p99_us: f64,
@@ -229,8 +231,11 @@ fn run_ours(
     let part = session.measure("run", fd, &specs)?;
     let lat = part.combined_lat();
     let us = |p| lat.percentile(p).unwrap_or(0) as f64 / 1e3;
-    let cpu_ns = part.cpu.map_or(0.0, |c| c.ns_per_io);
-    Ok(Figures { iops: part.iops(), cpu_ns, p50_us: us(50.0), p99_us: us(99.0), machine_ns: 0.0 })
+    let (cpu_ns, kernel_ns) = part.cpu.map_or((0.0, 0.0), |c| {
+        let both = c.user_pct + c.system_pct;
+        (c.ns_per_io, if both > 0.0 { c.ns_per_io * c.system_pct / both } else { 0.0 })
+    });
+    Ok(Figures { iops: part.iops(), cpu_ns, kernel_ns, p50_us: us(50.0), p99_us: us(99.0), machine_ns: 0.0 })
 }
 
 fn run_fio(plan: &BenchPlan, fd: i32, no_clock: bool) -> Figures {
@@ -258,12 +263,13 @@ fn run_fio(plan: &BenchPlan, fd: i32, no_clock: bool) -> Figures {
     let job = &all["jobs"][0];
     let n = |v: &Value| v.as_f64().unwrap_or(0.0);
     let ios = n(&job["read"]["total_ios"]) + n(&job["write"]["total_ios"]);
-    let cpu = (n(&job["usr_cpu"]) + n(&job["sys_cpu"])) / 100.0 * n(&job["job_runtime"]) * 1e6;
+    let ns_per_io = |pct: f64| pct / 100.0 * n(&job["job_runtime"]) * 1e6 / ios.max(1.0);
     let side = if n(&job["read"]["total_ios"]) > 0.0 { "read" } else { "write" };
     let percentile = |p: &str| n(&job[side]["lat_ns"]["percentile"][p]) / 1e3;
     Figures {
         iops: n(&job["read"]["iops"]) + n(&job["write"]["iops"]),
-        cpu_ns: cpu / ios.max(1.0),
+        cpu_ns: ns_per_io(n(&job["usr_cpu"]) + n(&job["sys_cpu"])),
+        kernel_ns: ns_per_io(n(&job["sys_cpu"])),
         machine_ns: 0.0,
         p50_us: percentile("50.000000"),
         p99_us: percentile("99.000000"),
@@ -286,12 +292,14 @@ fn ratio(a: &[Figures], b: &[Figures], of: impl Fn(&Figures) -> f64) -> String {
 
 fn print_table(pattern: &str, runs: &[Vec<Figures>; 3]) {
     println!("\n{pattern}, medians of {} rounds:\n", runs[0].len());
-    println!("| | IOPS | CPU ns per I/O | machine ns per I/O | lat p50 µs | lat p99 µs |\n|---|--:|--:|--:|--:|--:|");
+    println!("| | IOPS | CPU ns per I/O | of it in the kernel | machine ns per I/O | lat p50 µs | lat p99 µs |");
+    println!("|---|--:|--:|--:|--:|--:|--:|");
     for ((_, name), r) in CONTENDERS.iter().zip(runs).filter(|(_, r)| !r.is_empty()) {
         println!(
-            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            "| {name} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} | {:.0} |",
             median(r, |f| f.iops),
             median(r, |f| f.cpu_ns),
+            median(r, |f| f.kernel_ns),
             median(r, |f| f.machine_ns),
             median(r, |f| f.p50_us),
             median(r, |f| f.p99_us)

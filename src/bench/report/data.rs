@@ -106,9 +106,9 @@ impl BenchReport {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUsage {
     /// User mode, percent of one core.
-    pub(crate) user_pct: f64,
+    pub user_pct: f64,
     /// Kernel mode, percent of one core.
-    pub(crate) system_pct: f64,
+    pub system_pct: f64,
     /// Per operation in both modes, ns.
     pub ns_per_io: f64,
     /// Context switches, voluntary and not.
