@@ -127,7 +127,11 @@ impl DeviceUsers {
         let others = sums.queue_use(main, unowned, requests);
         let delayed = |user: &DeviceUser| {
             let request_ms = *request_ms.get(&user.pid)?;
-            Some(DelayedUser { user: user.clone(), request_ms, gain: gain_without(request_ms / 1e3, others) })
+            let own = sums.queue_use(std::iter::once(user.pid), Amount::default(), requests);
+            // Beside the large requests of a stream the device needs little for those of who waits behind it.
+            let is_small = behind.iter().any(|other| other.pid == user.pid);
+            let gain = gain_without(request_ms / 1e3, if is_small { 0.0 } else { own.requests_per_s }, others);
+            Some(DelayedUser { user: user.clone(), request_ms, gain })
         };
         let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);
         let mut light_users: Vec<DelayedUser> = light.chain(&behind).filter_map(delayed).collect();

@@ -73,7 +73,7 @@ fn a_light_user_with_slow_requests_waits_behind_the_heavy_one() {
 
 #[test]
 fn the_share_of_the_wait_that_is_due_to_others_is_told() {
-    let victim = IoRates { reads_per_s: 20.0, ..reads(1.7, 0.1) };
+    let victim = IoRates { reads_per_s: 20.0, ..reads(1.42, 0.1) };
     let scanner = IoRates { reads_per_s: 100.0, ..reads(8.0, 1.0) };
     let mut machine = TestMachine::new();
     machine.ticks(8, |t| {
@@ -82,7 +82,7 @@ fn the_share_of_the_wait_that_is_due_to_others_is_told() {
     });
     let (found, _) = machine.evaluate_rule("device-saturated");
     let fact = found[0].evidence.iter().find(|fact| fact.name == "delayed, by request").map(|fact| fact.value.clone());
-    assert_eq!(fact.as_deref(), Some("task901 (901) 85.0 ms, up to 88% of it behind others"));
+    assert_eq!(fact.as_deref(), Some("task901 (901) 71.0 ms, up to 88% of it behind others"));
 }
 
 #[test]

@@ -90,5 +90,5 @@ fn predict(tasks: &ByTask, one: u32, other: u32) -> f64 {
     let (delayed, by) = (of(tasks, one), of(tasks, other));
     let seconds = SECONDS as f64;
     let by = QueueUse { in_flight: by.ms() / 1e3 / seconds, requests_per_s: by.requests as f64 / seconds };
-    gain_without(delayed.mean_ms() / 1e3, by).unwrap_or(0.0)
+    gain_without(delayed.mean_ms() / 1e3, delayed.requests as f64 / seconds, by).unwrap_or(0.0)
 }
