@@ -20,8 +20,8 @@ const MAX_SLOW_SHARE: f64 = 0.1;
 const MAX_USUAL_QUEUE: f64 = 1.2;
 /// From this share of the ticks on slow requests come all the time, not in stalls.
 const ALWAYS: f64 = 0.5;
-/// With this much CPU pressure (PSI some avg10) a request that is slow now and then may have waited for a processor: the kernel thread, server or
-/// hypervisor that serves it has none.
+/// With this much CPU pressure (PSI some avg10) in the ticks with slow requests, one that is slow now and then may have waited for a processor: the
+/// kernel thread, server or hypervisor that serves it has none.
 const STARVED_PCT: f64 = 60.0;
 /// A stall that lasts so long, ms, and so many times the median, is more than a wait for a processor that others use ...
 const LONG_STALL_MS: f64 = 1000.0;
@@ -45,6 +45,8 @@ struct Tail {
     ticks: usize,
     /// Ends of the ticks with a slow request, CLOCK_BOOTTIME, ns, newest first.
     slow_ticks: Vec<u64>,
+    /// Their CPU pressure, per cent, where it is known.
+    slow_tick_cpu_pct: Vec<f64>,
     /// The longest of those ticks, s, and the median of all.
     slow_tick_secs: f64,
     usual_tick_secs: f64,
@@ -54,6 +56,10 @@ struct Tail {
 fn slower_than(bins: &HeatmapBins, ms: f64) -> u64 {
     let slow = bins.bins().iter().filter(|(bin, _)| HeatmapBins::bin_start_us(*bin) >= ms * 1e3);
     slow.map(|(_, count)| u64::from(*count)).sum()
+}
+
+fn cpu_pressure_pct(tick: &Snapshot) -> Option<f64> {
+    Some(tick.pressure.ok()?.cpu.some?.avg10)
 }
 
 /// Mean queue of a tick without its slow requests, each of which counts as the slowest one: a stall makes a queue of those
@@ -101,6 +107,7 @@ impl Tail {
             if slow > 0 {
                 out.max_ms = out.max_ms.max(total.max / 1e3);
                 out.slow_ticks.push(tick.time.boot_ns);
+                out.slow_tick_cpu_pct.extend(cpu_pressure_pct(tick));
                 out.slow_tick_secs = out.slow_tick_secs.max(tick.interval_secs);
             }
         }
@@ -126,11 +133,16 @@ impl Tail {
         medians.iter().find(|(_, count)| is_half(count)).map_or(0.0, |(ms, _)| *ms)
     }
 
-    /// Whether what serves the device may have waited for a processor, with this much CPU pressure and stolen time, per cent.
-    fn may_be_starved(&self, cpu_pct: f64, stolen_pct: f64) -> bool {
+    /// Mean CPU pressure of the ticks with slow requests, per cent: now it may be another one.
+    fn cpu_pct(&self) -> f64 {
+        self.slow_tick_cpu_pct.iter().sum::<f64>() / self.slow_tick_cpu_pct.len().max(1) as f64
+    }
+
+    /// Whether what serves the device may have waited for a processor, with this much stolen time, per cent.
+    fn may_be_starved(&self, stolen_pct: f64) -> bool {
         let is_long = self.max_ms >= LONG_STALL_MS && self.max_ms >= LONG_STALL_RATIO * self.median_ms();
         let is_late = self.slow_tick_secs >= LATE_RATIO * self.usual_tick_secs;
-        !self.comes_always() && cpu_pct >= STARVED_PCT && (!is_long || is_late || stolen_pct >= STOLEN_PCT)
+        !self.comes_always() && self.cpu_pct() >= STARVED_PCT && (!is_long || is_late || stolen_pct >= STOLEN_PCT)
     }
 
     fn comes_always(&self) -> bool {
@@ -186,12 +198,11 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
     };
     let used_by = users.summary().map_or(String::new(), |users| format!("; {users}"));
     let title = format!("{problem}, half of them no more than {median}{used_by}");
-    let cpu_pct = ctx.mean(MIN_SECS, |tick| Some(tick.pressure.ok()?.cpu.some?.avg10)).unwrap_or(0.0);
     let stolen_pct = ctx.mean(WINDOW_SECS.min(tail.secs), |tick| Some(tick.cpu.ok()?.steal_pct)).unwrap_or(0.0);
-    let is_starved = tail.may_be_starved(cpu_pct, stolen_pct)
-        && matches!(ctx.device_kind(id), Some(DeviceKind::Loop | DeviceKind::Nbd));
+    let is_starved =
+        tail.may_be_starved(stolen_pct) && matches!(ctx.device_kind(id), Some(DeviceKind::Loop | DeviceKind::Nbd));
     ctx.device_finding(if is_starved { Severity::Note } else { Severity::Warn }, id, title)
-        .fact_opt("CPU pressure", is_starved.then(|| format!("{}: what serves its requests waits for a processor", format::percent(cpu_pct))))
+        .fact_opt("CPU pressure", is_starved.then(|| format!("{}: what serves its requests waits for a processor", format::percent(tail.cpu_pct()))))
         .fact("slow", format!("{} of {} {name} ({share}) took over {}", tail.slow, tail.samples, format::ms(limits.critical_ms)))
         .fact("max", max)
         .fact("median", format!("up to {median}"))
@@ -212,14 +223,15 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
 mod tests {
     use super::*;
 
-    /// Ticks of a second with a median of 1.2 ms, in two of which requests took up to so many ms.
-    fn stalling(max_ms: f64) -> Tail {
+    /// Ticks of a second with a median of 1.2 ms, in two of which requests took up to so many ms with so much CPU pressure.
+    fn stalling(max_ms: f64, cpu_pct: f64) -> Tail {
         let (medians, slow_ticks) = (vec![(1.2, 9000)], vec![20, 10]);
         let (slow_tick_secs, usual_tick_secs) = (1.0, 1.0);
         Tail {
             max_ms,
             medians,
             slow_ticks,
+            slow_tick_cpu_pct: vec![cpu_pct, cpu_pct],
             samples: 9000,
             ticks: 28,
             slow_tick_secs,
@@ -230,17 +242,19 @@ mod tests {
 
     #[test]
     fn a_long_stall_on_busy_processors_is_one_of_the_device() {
-        assert!(!stalling(1500.0).may_be_starved(90.0, 0.0));
+        assert!(!stalling(1500.0, 90.0).may_be_starved(0.0));
     }
 
     #[test]
     fn a_stall_may_be_a_wait_for_a_processor() {
-        assert!(stalling(300.0).may_be_starved(90.0, 0.0), "short");
-        assert!(!stalling(300.0).may_be_starved(20.0, 0.0), "processors were free");
-        let late = Tail { slow_tick_secs: 2.4, ..stalling(1500.0) };
-        assert!(late.may_be_starved(90.0, 0.0), "this program was late as well");
-        assert!(stalling(1500.0).may_be_starved(90.0, 40.0), "the hypervisor took the processors");
-        let slow_median = Tail { medians: vec![(30.0, 9000)], ..stalling(1500.0) };
-        assert!(slow_median.may_be_starved(90.0, 0.0), "it does not stand out");
+        assert!(stalling(300.0, 90.0).may_be_starved(0.0), "short");
+        assert!(!stalling(300.0, 20.0).may_be_starved(0.0), "processors were free");
+        let unknown = Tail { slow_tick_cpu_pct: vec![], ..stalling(300.0, 0.0) };
+        assert!(!unknown.may_be_starved(0.0), "the kernel does not tell");
+        let late = Tail { slow_tick_secs: 2.4, ..stalling(1500.0, 90.0) };
+        assert!(late.may_be_starved(0.0), "this program was late as well");
+        assert!(stalling(1500.0, 90.0).may_be_starved(40.0), "the hypervisor took the processors");
+        let slow_median = Tail { medians: vec![(30.0, 9000)], ..stalling(1500.0, 90.0) };
+        assert!(slow_median.may_be_starved(0.0), "it does not stand out");
     }
 }

@@ -46,6 +46,24 @@ fn traced_reads(rate: DiskRate, times: &[(u32, f64)]) -> DiskRate {
     DiskRate { latency: Some(Arc::new(DeviceLatency::derive(None, &histograms))), ..rate }
 }
 
+/// A loop device with reads of 300 ms in twice four ticks with this CPU pressure, and none in the last 20 s.
+fn stalls_then_quiet(machine: &mut TestMachine, cpu_pct: f64) {
+    for times in [&[(200, 0.5)][..], &[(150, 0.5), (2, 300.0)], &[(200, 0.5)], &[(150, 0.5), (2, 300.0)]] {
+        machine.ticks(4, |t| {
+            t.tracing = Reading::Ok(Default::default());
+            let is_slow = times.len() > 1;
+            Arc::make_mut(t.pressure.ok_mut().unwrap()).cpu = pressure(if is_slow { cpu_pct } else { 0.0 }, 0.0);
+            let rate = DiskRate { queue_size: 0.5, ..both((200.0, 0.8), (0.5, 1.0)) };
+            set_device(t, traced_reads(DiskRate { id: LOOP0, name: "loop0".into(), ..rate }, times));
+        });
+    }
+    machine.ticks(20, |t| {
+        t.tracing = Reading::Ok(Default::default());
+        let rate = DiskRate { queue_size: 0.5, ..both((200.0, 0.8), (0.5, 1.0)) };
+        set_device(t, traced_reads(DiskRate { id: LOOP0, name: "loop0".into(), ..rate }, &[(200, 0.5)]));
+    });
+}
+
 /// Adds ticks in which these reads were traced.
 fn reads_for(machine: &mut TestMachine, ticks: usize, queue: f64, times: &[(u32, f64)]) {
     machine.ticks(ticks, |t| {
@@ -88,6 +106,12 @@ pub const FIRING: &[FiringCase] = &[
             reads_for(s, 9, 0.5, &[(200, 0.5)]);
             reads_for(s, 1, 1.0, &[(150, 0.5), (1, 1500.0)]);
         }
+    }),
+    firing_case("slow-tail", "a loop device on processors that were busy then", Note, "loop0 stalls", |s| {
+        stalls_then_quiet(s, 90.0);
+    }),
+    firing_case("slow-tail", "a loop device on processors that were free", Warn, "loop0 stalls", |s| {
+        stalls_then_quiet(s, 20.0);
     }),
     firing_case("slow-tail", "stalls of a busy device", Warn, "vda stalls about every 10s: reads take up to", |s| {
         for _ in 0..4 {
