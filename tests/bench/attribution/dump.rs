@@ -13,7 +13,8 @@ const SECONDS: u64 = 8;
 const MOST_OFF: f64 = 1.0;
 /// Sum of the tasks beside the device's own counters, percent.
 const MOST_OFF_DEVICE: f64 = 3.0;
-/// Events and programs do not look at the clock at the same moment, which matters only on a fast disk.
+/// Events and programs do not look at the clock at the same moment, which matters only on a fast disk: the kernel notes the
+/// start of a request after it has called what is attached to block_io_start (`blk_account_io_start`, block/blk-mq.c).
 const BETWEEN_US: f64 = 2.0;
 /// The kernel adds a request to the device's counters this long after it has completed it.
 const ACCOUNTED_LATER_US: f64 = 6.0;
