@@ -173,8 +173,8 @@ fn check_file_system(name: &str, mkfs: &[&str], mib: u64) {
     let classes = |class| totals(&raw, device_id(&device), |c, _| c == class)[1].1;
     println!("metadata {}, journal {}", classes(FileClass::Metadata), classes(FileClass::Journal));
     assert!(classes(FileClass::Metadata) > 0, "no metadata was written");
-    let trees = totals(&raw, device_id(&device), |class, ino| (class, ino) == (FileClass::File, 1));
-    assert_eq!(trees, [(0, 0); 2], "the tree of btrfs is no file");
+    let btrfs_metadata = totals(&raw, device_id(&device), |class, ino| (class, ino) == (FileClass::File, 1));
+    assert_eq!(btrfs_metadata, [(0, 0); 2], "metadata of btrfs counted as a file");
     assert_eq!(raw.dropped, 0);
 }
 
@@ -189,7 +189,8 @@ fn files_of_xfs_have_the_bytes_of_their_loads() {
     check_file_system("files_of_xfs", &["mkfs.xfs", "-q", "-f", "-K"], 320);
 }
 
-/// Makes and removes files of a btrfs: the kernel then makes the inode of the next one's tree in memory of theirs.
+/// Makes files on a btrfs and unmounts it: the kernel may reuse the memory of their inodes for the metadata inode of the
+/// next btrfs.
 fn leave_inodes_of_btrfs(mkfs: &[&str]) -> Result<(), String> {
     let device = LoopDevice::new(160 << 20)?;
     let mounted = Mounted::new(mkfs, &device.path)?;

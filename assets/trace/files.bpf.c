@@ -222,7 +222,7 @@ INLINE u32 class_of(struct work *w, struct owned *page, bool is_device)
 	return UNKNOWN;
 }
 
-/* Whether an inode is that of all trees of a btrfs, which has no file. Its mode is 0, or what the memory had before. */
+/* Whether an inode is that of the metadata of a btrfs. The kernel leaves its mode at what the memory held before. */
 INLINE bool is_btrfs_tree(u64 inode)
 {
 	unsigned long ino = 0, magic = 0;

@@ -128,9 +128,10 @@ impl DeviceUsers {
         let delayed = |user: &DeviceUser| {
             let request_ms = *request_ms.get(&user.pid)?;
             let own = sums.queue_use(std::iter::once(user.pid), Amount::default(), requests);
-            // Beside the large requests of a stream the device needs little for those of who waits behind it.
-            let is_small = behind.iter().any(|other| other.pid == user.pid);
-            let gain = gain_without(request_ms / 1e3, if is_small { 0.0 } else { own.requests_per_s }, others);
+            // The device needs little time for small requests beside the large ones of a stream.
+            let is_behind_stream = behind.iter().any(|other| other.pid == user.pid);
+            let own_per_s = if is_behind_stream { 0.0 } else { own.requests_per_s };
+            let gain = gain_without(request_ms / 1e3, own_per_s, others);
             Some(DelayedUser { user: user.clone(), request_ms, gain })
         };
         let light = users.iter().filter(|user| of_queue && user.share < MIN_SHARE);

@@ -7,8 +7,8 @@
 //! reduce their weight.
 //!
 //! `overhead`: one fio run on a loop device in memory at full speed. Time slices without tracing, with programs that do
-//! nothing (`calls`), with everything that is on by default, with files as well, and with waits as well alternate in different orders, because
-//! runs differ by more than tracing costs. Also prints the cost of loading and of one reading, and the memory left
+//! nothing (`calls`), with everything that is on by default, with files as well, and with waits as well alternate in
+//! different orders, because runs differ by more than tracing costs. Also prints the cost of loading and of one reading, and the memory left
 //! afterwards.
 //!
 //! `programs`: the time of each program for a request, as the kernel counts it.
@@ -35,6 +35,7 @@ use iotop_plus::root::Root;
 use machine::{LoopDevice, check_tracing};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -190,13 +191,13 @@ impl Drop for RunningFio {
 }
 
 /// Where the programs that are always on are called for each request.
-const REQUEST_TRACEPOINTS: [&str; 3] = ["block_io_start", "block_rq_issue", "block_rq_complete"];
+const REQUEST_TRACEPOINTS: [&CStr; 3] = [c"block_io_start", c"block_rq_issue", c"block_rq_complete"];
 
 /// What is traced in a slice.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Arm {
     Nothing,
-    /// Programs that do nothing, where those of [`Arm::Default`] are called: the floor of what any tracing of requests costs.
+    /// Programs that do nothing, where those of [`Arm::Default`] are called: the least that tracing each request there costs.
     Calls,
     /// What is always on.
     Default,

@@ -45,7 +45,7 @@ const CONTENDERS: [(Contender, &str); 3] =
 struct Figures {
     iops: f64,
     cpu_ns: f64,
-    /// Of `cpu_ns`, that in the kernel, which the two share where they make the same system calls.
+    /// The part of `cpu_ns` that was spent in the kernel.
     kernel_ns: f64,
     machine_ns: f64,
     p50_us: f64,

@@ -94,7 +94,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     Ok(())
 }
 
-/// Whether the device is slow by itself and nobody waits behind others: then a queue of a few requests blames who suffers.
+/// Whether the device is slow for its class and none of its users waits behind another: then its users do not cause the
+/// queue, they suffer from the device.
 fn is_only_slow(ctx: &RuleContext<'_>, id: DevId, since: u64) -> bool {
     let class = ctx.storage_class(id);
     let users = || DeviceUsers::find(ctx, id, ctx.figure_secs(since, WINDOW_SECS), Requests::All);

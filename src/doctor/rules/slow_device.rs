@@ -1,7 +1,8 @@
 //! Devices that are slow for their class: a request takes long with a short queue, or few requests complete with a full
 //! queue.
 
-use super::device_state::{SHORT_QUEUE, is_saturated, is_slow};
+use super::device_state::{is_saturated, is_slow};
+use super::directions::SHORT_QUEUE;
 use super::prelude::*;
 use super::saturation::{WINDOW_SECS, is_behind_stream, mount_point_on};
 use crate::doctor::device_users::{DeviceUsers, Requests};

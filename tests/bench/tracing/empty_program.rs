@@ -1,7 +1,7 @@
 //! A BPF program that does nothing, at a tracepoint: what the kernel takes to call any (bpf(2), `include/uapi/linux/bpf.h`).
 #![allow(unsafe_code)]
 
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -32,12 +32,14 @@ struct OpenAttr {
     _pad: u32,
 }
 
-/// The program and what attaches it until it is dropped.
-#[allow(dead_code)]
-pub struct EmptyProgram(OwnedFd, OwnedFd);
+/// Attached until this is dropped.
+pub struct EmptyProgram {
+    _program: OwnedFd,
+    _attachment: OwnedFd,
+}
 
 impl EmptyProgram {
-    pub fn attach(tracepoint: &str) -> Self {
+    pub fn attach(tracepoint: &CStr) -> Self {
         let license = c"GPL";
         let load = LoadAttr {
             program_type: BPF_PROG_TYPE_RAW_TRACEPOINT,
@@ -49,10 +51,9 @@ impl EmptyProgram {
             log: 0,
         };
         let program = bpf(BPF_PROG_LOAD, &load).expect("an empty program");
-        let name = CString::new(tracepoint).expect("a name without zeros");
-        let open = OpenAttr { name: name.as_ptr() as u64, program: program.as_raw_fd() as u32, _pad: 0 };
-        let attached = bpf(BPF_RAW_TRACEPOINT_OPEN, &open).expect("the tracepoint");
-        Self(program, attached)
+        let open = OpenAttr { name: tracepoint.as_ptr() as u64, program: program.as_raw_fd() as u32, _pad: 0 };
+        let attachment = bpf(BPF_RAW_TRACEPOINT_OPEN, &open).expect("the tracepoint");
+        Self { _program: program, _attachment: attachment }
     }
 }
 

@@ -81,7 +81,7 @@ pub fn is_booted_alone(situation: &Situation) -> bool {
     layers::PATHS.iter().any(|alone| alone.name == situation.name)
 }
 
-/// Situations after which a guest runs no other one: what hangs in them cannot be removed before the timeout of TCP.
+/// Whether a guest runs no other situation after this one: what hangs in it cannot be removed before the timeout of TCP.
 pub fn ends_its_boot(situation: &Situation) -> bool {
     situation.name == "nfs-silent"
 }
