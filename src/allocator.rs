@@ -1,4 +1,5 @@
-//! Keeps the memory of the process small, and in memory: a monitor is part of the machine it observes.
+//! Settings of the allocator that keep the process small, and a lock that keeps its pages in memory: a monitor is part of the
+//! machine it observes.
 
 #![allow(unsafe_code)] // the C library's own settings
 

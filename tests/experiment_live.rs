@@ -115,7 +115,7 @@ fn an_unprivileged_user_gets_the_sudo_command_line() {
     assert!(output_text(&got).contains(&line), "{}", output_text(&got));
 }
 
-/// A conducting child in the middle of its first round, its values in force.
+/// The child process of an experiment in the middle of its first round, its values in force.
 struct RunningExperiment {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -202,14 +202,14 @@ fn cancel_signals_and_a_closed_pipe_restore_and_report() {
 }
 
 #[test]
-fn the_tuner_restores_after_a_killed_conductor_and_the_reverse() {
+fn the_tuner_restores_after_the_killed_child_of_an_experiment_and_the_reverse() {
     let Some(m) = LiveMachine::acquire("a_killed_one_is_restored_by_its_tuner_and_a_killed_tuner_by_it") else {
         return;
     };
     let it = RunningExperiment::start(&m);
     kill_process(Pid::from_child(&it.child), Signal::KILL).unwrap();
     it.wait_for_last_message();
-    assert_restored(&m, "SIGKILL of the conductor");
+    assert_restored(&m, "SIGKILL of the child of the experiment");
 
     let it = RunningExperiment::start(&m);
     let tuner = children(it.child.id()).into_iter().find(|pid| process_name(*pid) == "iotop-tuner");
@@ -261,11 +261,11 @@ fn signals_and_a_killed_program_restore_the_values() {
         // Into the second round, wherever in it.
         let mut said = BufReader::new(program.stderr.take().unwrap()).lines().map_while(Result::ok);
         assert!(said.any(|line| line.starts_with("round 1 of 100, A: ")), "{signal:?}");
-        let conductor: Vec<OwnedFd> = children(program.id()).into_iter().map(pidfd).collect();
-        assert_eq!(conductor.len(), 1);
+        let child: Vec<OwnedFd> = children(program.id()).into_iter().map(pidfd).collect();
+        assert_eq!(child.len(), 1);
         kill_process(Pid::from_child(&program), signal).unwrap();
         let out = program.wait_with_output().unwrap();
-        assert!(wait_for_end(&conductor[0]), "{signal:?}: the conductor lives on");
+        assert!(wait_for_end(&child[0]), "{signal:?}: the child lives on");
         if signal != Signal::KILL {
             assert_eq!(out.status.code(), Some(0), "{signal:?}: {}", output_text(&out));
             assert!(output_text(&out).contains("cancelled: the figures are those up to then"), "{}", output_text(&out));

@@ -28,6 +28,7 @@ use iotop_plus::model::request_pattern::RequestPattern;
 use iotop_plus::model::sample::Sample;
 use iotop_plus::model::snapshot::Snapshot;
 use iotop_plus::model::syncs::SyncActivity;
+use iotop_plus::model::task_waits::{TaskWaits, TaskWaitsRaw, WaitAccount, WaitKey, WaitReason};
 use iotop_plus::model::system_state::SystemState;
 use iotop_plus::model::timestamp::Timestamp;
 use iotop_plus::root::Root;
@@ -182,6 +183,24 @@ fn with_traced_files(mut system: SystemState) -> SystemState {
     reading.tracing_started_ns = reading.read_ns - 2_000_000_000;
     let files = Reading::Ok(Arc::new(FileActivity::derive(None, &reading, 2.0)));
     system.snapshot = Arc::new(Snapshot { files, ..(*system.snapshot).clone() });
+    system
+}
+
+/// The state with traced waits: for a lock that another process holds, and for a device behind another one's requests.
+fn with_traced_waits(mut system: SystemState) -> SystemState {
+    let wait = |reason, holder, device| WaitAccount {
+        key: WaitKey { pid: 1, reason, holder, device, ..WaitKey::default() },
+        waits: StallCounter { count: 4, total_ns: 500_000_000, max_ns: 200_000_000 },
+    };
+    let disk = DevId { major: 8, minor: 0 };
+    let waits = TaskWaitsRaw {
+        read_ns: 2_000_000_000,
+        accounts: vec![wait(WaitReason::Lock, 101, DevId::default()), wait(WaitReason::Read, 0, disk)],
+        processes: vec![(1, "dd".into()), (101, "writer".into())],
+        ..TaskWaitsRaw::default()
+    };
+    let task_waits = Reading::Ok(Arc::new(TaskWaits::derive(None, &waits)));
+    system.snapshot = Arc::new(Snapshot { task_waits, ..(*system.snapshot).clone() });
     system
 }
 
@@ -351,7 +370,7 @@ fn json_keys_match_the_documentation() {
         collect_keys(&serde_json::from_str(&object).unwrap(), "", &mut keys);
         keys
     };
-    let mut found = keys_of(&with_traced_files(with_traced_syncs(traced_system())));
+    let mut found = keys_of(&with_traced_waits(with_traced_files(with_traced_syncs(traced_system()))));
     // Only here is there a container; nothing is traced.
     found.extend(keys_of(&system_with_a_container()).into_iter().filter(|key| key.contains(".container")));
     assert_eq!(found, names, "docs/reference/json.md and the program disagree");

@@ -140,7 +140,7 @@ async fn supervise(
             biased;
             ended = done.recv() => {
                 note_pause(watch, looked_ns, &mut continued).await;
-                let ended = ended.unwrap_or_else(|| Err(RunError::Failed("the measuring thread broke off".into())));
+                let ended = ended.unwrap_or_else(|| Err(RunError::Failed("the measuring thread ended early".into())));
                 flush_notes(watch, &mut notes);
                 return match (ended, stopping) {
                     (Err(RunError::Cancelled), Some((_, end))) => Ok(end),

@@ -162,7 +162,7 @@ fn run_benchmark(root: &Root, options: &BenchRunArgs) -> anyhow::Result<u8> {
             return Err(kind(format!("refused: {refused}")).into());
         }
         BenchMessage::Failed(why) => anyhow::bail!("{why}"),
-        BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process broke off"),
+        BenchMessage::Progress(_) | BenchMessage::Note(_) => anyhow::bail!("the measuring process ended early"),
     };
     save_and_print(root, last, options)
 }

@@ -29,7 +29,7 @@ pub(super) struct DoctorArgs {
     /// Seconds to observe, 5 to 3600; most findings need 5 to 10.
     #[arg(short, long, value_name = "S", default_value = "12", value_parser = |text: &str| parse_seconds_from(5.0, text))]
     pub(super) delay: f64,
-    /// Print one JSON object, documented in the README.
+    /// Print one JSON object, documented in docs/reference/json.md.
     #[arg(long)]
     pub(super) json: bool,
     /// Also write what it saw to this recording, whose replay finds the same.

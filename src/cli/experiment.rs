@@ -183,7 +183,7 @@ fn run_new(root: &Root, options: &ExperimentRunArgs) -> anyhow::Result<u8> {
         ExperimentMessage::Refused(refusal) => Err(refusal.into()),
         ExperimentMessage::Failed(why) => anyhow::bail!("{why}"),
         ExperimentMessage::Progress(_) | ExperimentMessage::Round(_) | ExperimentMessage::Note(_) => {
-            anyhow::bail!("the conducting process broke off")
+            anyhow::bail!("the child process of the experiment ended early")
         }
     }
 }

@@ -196,7 +196,7 @@ fn print_once(root: &Root, args: &FleetArgs, format: FleetFormat) -> anyhow::Res
     let (hosts, devices, slow) = ask(root, args, time)?;
     let mut state = FleetState::default();
     state.is_recorded = args.recordings.is_some();
-    let generation = state.travel(time);
+    let generation = state.choose_time(time);
     let now = wall_secs();
     state.apply(FleetEvent::Hosts(generation, Ok(hosts)), now);
     state.apply(FleetEvent::Devices(generation, devices), now);

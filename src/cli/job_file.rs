@@ -2,7 +2,7 @@
 
 use super::exit::print_error;
 use crate::bench::fio::job::JobFile;
-use crate::bench::fio::parse::{ParseOptions, describe_offence, parse_job_file};
+use crate::bench::fio::parse::{ParseOptions, describe_error, parse_job_file};
 use crate::bench::fio::text::JobFileContext;
 use crate::bench::plan::{BenchPlan, PlanError};
 use crate::model::reading::describe_io_error;
@@ -24,10 +24,10 @@ pub(super) fn plan_of_job_file(path: &str, how: &ParseOptions) -> Result<BenchPl
             ("$ncpus", std::thread::available_parallelism().map_or(1, |n| n.get() as u64)),
         ],
     };
-    let job_file = parse_job_file(&text, &context, how).map_err(|offences| {
-        let n = offences.len();
+    let job_file = parse_job_file(&text, &context, how).map_err(|errors| {
+        let n = errors.len();
         let count = if n == 1 { "1 option".to_owned() } else { format!("{n} options") };
-        offences.iter().for_each(|offence| print_error(&format!("{path}: {}", describe_offence(offence))));
+        errors.iter().for_each(|error| print_error(&format!("{path}: {}", describe_error(error))));
         format!("{path}: {count} cannot be honoured")
     })?;
     let directory = directory_of(&job_file).unwrap_or_default();

@@ -49,7 +49,7 @@ pub(super) enum SnapshotFormat {
     Text,
     /// Markdown tables.
     Markdown,
-    /// One JSON object per sample and line, documented in the README; with --pane, only the keys of those panes.
+    /// One JSON object per sample and line, documented in docs/reference/json.md; with --pane, only the keys of those panes.
     Json,
     /// The screen after the last sample as a PNG image; needs no fonts.
     Png,

@@ -1,4 +1,4 @@
-//! The conducting child: reads a spec, sends messages. It may block, and it may be killed: the tuner holds
+//! The child process that runs an experiment: reads a spec, sends messages. It may block, and it may be killed: the tuner holds
 //! the values of an arm and restores them when this process is gone.
 
 use super::message::ExperimentMessage;

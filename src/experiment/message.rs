@@ -1,4 +1,4 @@
-//! The messages of the conducting child.
+//! The messages of the child process that runs an experiment.
 
 use super::report::{DirtyPagesPoint, DirtyThresholds, ExperimentReport, Round};
 use super::spec::{Arm, ExperimentSpec};
@@ -36,7 +36,7 @@ impl ChildMessage for ExperimentMessage {
 
     fn from_crash(why: String) -> Self {
         ExperimentMessage::Failed(format!(
-            "the conducting process {why}; the tuner takes the change back by itself, `iotop-plus tune status` shows it"
+            "the child process of the experiment {why}; the tuner takes the change back by itself, `iotop-plus tune status` shows it"
         ))
     }
 

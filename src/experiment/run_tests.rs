@@ -269,7 +269,7 @@ fn a_round_that_ends_early_ends_the_experiment_with_a_partial_report() {
         assert_eq!(done.end, want);
         assert_eq!((done.trials.len(), done.trials[0].rounds.len()), (1, rounds));
         assert_eq!(lab.log.last().unwrap(), "restore");
-        assert_eq!(done.trials[0].values(Arm::B).len(), 1, "the round that broke off is not compared");
+        assert_eq!(done.trials[0].values(Arm::B).len(), 1, "the round that ended early is not compared");
         assert!(done.aftermath.contains("old values are back"));
         let report = report(spec, done);
         assert!(report.warnings.iter().any(|w| w.contains("only 2 of 8 rounds")), "{:?}", report.warnings);

@@ -186,7 +186,7 @@ impl SystemEnvironment {
                 Ok(BenchMessage::Failed(why)) => return Err(trouble.unwrap_or(RunError::Failed(why))),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(RunError::Failed("the measuring process broke off".into()));
+                    return Err(RunError::Failed("the measuring process ended early".into()));
                 }
             }
             if heard.elapsed() > SILENCE_TIMEOUT {

@@ -12,10 +12,10 @@ use tokio::time::{sleep_until, timeout};
 #[derive(Debug)]
 pub enum PollCommand {
     /// Evaluate at this time, seconds since 1970, or at the present. What is reported from then on has this generation.
-    Travel {
+    ChooseTime {
         /// `None`: now.
         time: Option<f64>,
-        /// Counts journeys, so that an answer about another time is recognized.
+        /// Counts the times chosen, so that an answer about another time is recognized.
         generation: u64,
     },
     /// Ask for series over time, in place of an earlier request that has no answer yet.
@@ -139,7 +139,7 @@ impl PollLoop {
 
     fn apply(&mut self, command: PollCommand) {
         match command {
-            PollCommand::Travel { time, generation } => {
+            PollCommand::ChooseTime { time, generation } => {
                 (self.time, self.generation) = (time, generation);
                 let now = Instant::now();
                 (self.hosts_due, self.devices_due, self.slow_due) = (now, now, now);
@@ -148,7 +148,7 @@ impl PollLoop {
         }
     }
 
-    /// Asks for what is due, or waits until something is. A journey interrupts either.
+    /// Asks for what is due, or waits until something is. Choosing another time interrupts either.
     async fn step(&mut self) -> PollStep {
         // Requests that came meanwhile; only the newest counts.
         while let Ok(command) = self.commands.try_recv() {
@@ -184,7 +184,7 @@ impl PollLoop {
 
     async fn poll_slow(&mut self, started: Instant, end: f64) -> PollStep {
         let work = self.source.slow_devices(end);
-        let slow = match until_travel(&mut self.commands, &mut self.range, work).await {
+        let slow = match until_other_time(&mut self.commands, &mut self.range, work).await {
             Ok(slow) => slow,
             Err(step) => return step,
         };
@@ -194,7 +194,7 @@ impl PollLoop {
 
     async fn poll_range(&mut self, request: Box<RangeRequest>) -> PollStep {
         let work = self.source.range(&request);
-        match until_travel(&mut self.commands, &mut self.range, work).await {
+        match until_other_time(&mut self.commands, &mut self.range, work).await {
             Ok(answers) => self.report(FleetEvent::Range(request, answers)),
             Err(step) => step,
         }
@@ -206,7 +206,7 @@ impl PollLoop {
 
     async fn poll_hosts(&mut self, started: Instant) -> PollStep {
         let work = self.source.hosts(self.time);
-        let hosts = match until_travel(&mut self.commands, &mut self.range, work).await {
+        let hosts = match until_other_time(&mut self.commands, &mut self.range, work).await {
             Ok(hosts) => hosts,
             Err(step) => return step,
         };
@@ -220,7 +220,7 @@ impl PollLoop {
 
     async fn poll_devices(&mut self, started: Instant) -> PollStep {
         let work = self.source.devices(self.time);
-        let devices = match until_travel(&mut self.commands, &mut self.range, work).await {
+        let devices = match until_other_time(&mut self.commands, &mut self.range, work).await {
             Ok(devices) => devices,
             Err(step) => return step,
         };
@@ -230,8 +230,8 @@ impl PollLoop {
     }
 }
 
-/// Does some work until it is done or a journey begins; a request for series is put aside.
-async fn until_travel<T>(
+/// Does some work until it is done or another time is chosen; a request for series is put aside.
+async fn until_other_time<T>(
     commands: &mut mpsc::UnboundedReceiver<PollCommand>,
     range: &mut Option<Box<RangeRequest>>,
     work: impl Future<Output = T>,

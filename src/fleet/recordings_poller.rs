@@ -1,4 +1,4 @@
-//! Reads recordings on a thread of its own: at the start, and for every journey.
+//! Reads recordings on a thread of its own: at the start, and each time another time is chosen.
 
 use super::poller::{FleetEvent, FleetPoller, FleetSink, PollCommand};
 use super::recordings::RecordingsSource;
@@ -16,8 +16,8 @@ pub fn start(source: RecordingsSource, sink: FleetSink) -> std::io::Result<Fleet
             let (hosts, devices) = source.read(time);
             let is_wanted =
                 sink(FleetEvent::Hosts(generation, Ok(hosts))) && sink(FleetEvent::Devices(generation, devices));
-            match is_wanted.then(|| next_journey(&mut commands)).flatten() {
-                Some(journey) => (time, generation) = journey,
+            match is_wanted.then(|| next_time(&mut commands)).flatten() {
+                Some(chosen) => (time, generation) = chosen,
                 None => return,
             }
         }
@@ -26,16 +26,16 @@ pub fn start(source: RecordingsSource, sink: FleetSink) -> std::io::Result<Fleet
     Ok(FleetPoller::from_sender(sender))
 }
 
-/// Waits for a journey, the newest one if there are several; `None`: no more will come.
-fn next_journey(commands: &mut mpsc::UnboundedReceiver<PollCommand>) -> Option<(Option<f64>, u64)> {
-    let mut journey = None;
+/// Waits for another time, the newest one if there are several; `None`: no more will come.
+fn next_time(commands: &mut mpsc::UnboundedReceiver<PollCommand>) -> Option<(Option<f64>, u64)> {
+    let mut chosen = None;
     loop {
-        let command = if journey.is_some() { commands.try_recv().ok() } else { commands.blocking_recv() };
+        let command = if chosen.is_some() { commands.try_recv().ok() } else { commands.blocking_recv() };
         match command {
-            Some(PollCommand::Travel { time, generation }) => journey = Some((time, generation)),
+            Some(PollCommand::ChooseTime { time, generation }) => chosen = Some((time, generation)),
             // Recordings have no series over time here; each has its replay.
             Some(PollCommand::Range(_)) => {}
-            None => return journey,
+            None => return chosen,
         }
     }
 }

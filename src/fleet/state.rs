@@ -34,7 +34,7 @@ pub struct FleetState {
     pub is_recorded: bool,
     /// The time in the past that is shown; `None`: now.
     pub shown_time: Option<f64>,
-    /// Number of the journey that this is of.
+    /// Number of the chosen time that this is of.
     pub generation: u64,
     devices_at: Option<f64>,
     slow: SlowDevices,
@@ -44,7 +44,7 @@ pub struct FleetState {
 
 impl FleetState {
     /// Shows another time. What was there is not what was there then: everything is dropped.
-    pub fn travel(&mut self, time: Option<f64>) -> u64 {
+    pub fn choose_time(&mut self, time: Option<f64>) -> u64 {
         let (generation, is_recorded) = (self.generation + 1, self.is_recorded);
         *self = Self { shown_time: time, generation, is_recorded, ..Self::default() };
         self.generation
@@ -231,7 +231,7 @@ mod tests {
     fn an_answer_about_another_time_is_dropped() {
         let mut state = FleetState::default();
         state.apply(FleetEvent::Hosts(0, Ok(report(&["a"], 100.0))), 100.0);
-        let generation = state.travel(Some(50.0));
+        let generation = state.choose_time(Some(50.0));
         assert!(state.hosts.is_empty());
         assert!(!state.apply(FleetEvent::Hosts(0, Ok(report(&["a"], 101.0))), 101.0));
         assert!(state.hosts.is_empty(), "figures of now are none of then");

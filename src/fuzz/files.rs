@@ -2,7 +2,7 @@
 
 use super::assert_safe;
 use crate::bench::fio::layout::FileLayout;
-use crate::bench::fio::parse::{ParseOptions, describe_offence, parse_job_file};
+use crate::bench::fio::parse::{ParseOptions, describe_error, parse_job_file};
 use crate::bench::fio::text::JobFileContext;
 use crate::collect::kmsg::parse_record;
 use crate::collect::limits;
@@ -42,7 +42,7 @@ pub(super) fn fio_job(input: &[u8]) {
     match parse_job_file(&String::from_utf8_lossy(input), &context, &ParseOptions::default()) {
         // What is accepted has files, within bounds.
         Ok(file) => assert!(FileLayout::new(&file.jobs).is_ok_and(|layout| layout.clones.len() <= 512)),
-        Err(offences) => offences.iter().for_each(|offence| assert_safe(&describe_offence(offence))),
+        Err(errors) => errors.iter().for_each(|error| assert_safe(&describe_error(error))),
     }
 }
 

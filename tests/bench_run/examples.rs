@@ -213,15 +213,15 @@ fn compare(place: &BenchDir, text: &str) -> Result<Vec<String>, String> {
     Ok(differences)
 }
 
-/// The offences of a refused file in a few words: its engine, or its first options.
+/// The errors of a refused file in a few words: its engine, or its first options.
 fn why_refused(stderr: &str) -> String {
-    let offences: Vec<&str> =
+    let errors: Vec<&str> =
         stderr.lines().filter_map(|line| line.split_once(": line ")?.1.split_once(": ")).map(|(_, o)| o).collect();
-    if let Some(engine) = offences.iter().find(|o| o.starts_with("ioengine=")) {
+    if let Some(engine) = errors.iter().find(|o| o.starts_with("ioengine=")) {
         let why = engine.split([':', ';']).nth(1).unwrap_or_default().trim();
         return format!("engine `{}`: {why}", engine.split(['=', ':']).nth(1).unwrap_or_default());
     }
-    let mut all: Vec<String> = offences
+    let mut all: Vec<String> = errors
         .iter()
         .map(|o| match o.split_once(": ") {
             Some((option, why)) if !option.starts_with('[') => format!("`{option}`: {why}"),

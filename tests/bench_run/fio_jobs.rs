@@ -408,7 +408,7 @@ fn written_job_files_are_the_same_work() {
 }
 
 #[test]
-fn all_offences_are_listed_and_strict_refuses_replacements() {
+fn all_errors_are_listed_and_strict_refuses_replacements() {
     let Some(place) = BenchDir::new() else { return };
     let job = place.path().join("job.fio");
     let run = |text: &str, more: &[&str]| {

@@ -5,7 +5,7 @@ use super::option_rule::OptionRule::{NoEffect, Output, Refused, Replaced};
 
 const OFF: &[&str] = &["0", "none"];
 const OWN_FILES: &str = "files here are nameless and gone with the run";
-pub(super) const NO_LOG: &str = "logs are not written; --format json has the time series";
+pub(super) const NO_LOG: &str = "use --fio-logs PREFIX; --format json has the time series, too";
 pub(super) const DEVICES: &str = "it is for zoned devices, and benchmarks here only use files of their own";
 const TRACES: &str = "replaying traces is not supported; describe the load with rw, bs and rate";
 const OTHER_USERS: &str = "start the program itself in that group or as that user";

@@ -5,7 +5,7 @@ use super::layout::FileLayout;
 use super::option_rule::{FioOption, OptionRule};
 use super::options::{OTHER_CHECKSUMS, find_option, is_listed};
 use super::other_options::NO_LOG;
-use super::text::{JobFileContext, Offence, OptionLine, Section, read_sections};
+use super::text::{JobFileContext, JobFileError, OptionLine, Section, read_sections};
 use super::value::OptionValue;
 use crate::sanitize::sanitize;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ const MAX_MAP_BLOCKS: u64 = 1 << 30;
 /// How a job file is read.
 #[derive(Default)]
 pub(crate) struct ParseOptions {
-    /// Nothing is done otherwise than the file says; what cannot be is an offence.
+    /// Nothing is done otherwise than the file says; what cannot be is an error.
     pub strict: bool,
     /// Size of files for which the file gives none: they exist already, where fio is to run.
     pub existing_size: Option<u64>,
@@ -32,9 +32,9 @@ pub(crate) fn parse_job_file(
     text: &str,
     context: &JobFileContext<'_>,
     how: &ParseOptions,
-) -> Result<JobFile, Vec<Offence>> {
-    let (sections, offences) = read_sections(text, context);
-    let mut parser = Parser { how, offences, notes: Vec::new() };
+) -> Result<JobFile, Vec<JobFileError>> {
+    let (sections, errors) = read_sections(text, context);
+    let mut parser = Parser { how, errors, notes: Vec::new() };
     let mut global = FioJob::default();
     let mut global_base = 1024;
     let mut jobs = Vec::new();
@@ -49,30 +49,30 @@ pub(crate) fn parse_job_file(
             places.push(section.place.clone());
         }
     }
-    if jobs.is_empty() && parser.offences.is_empty() {
+    if jobs.is_empty() && parser.errors.is_empty() {
         parser.offend("line 1".into(), "no job: a section [name] is missing".into());
     }
     for (job, place) in jobs.iter_mut().zip(&places) {
         parser.check_job(job, place);
     }
     parser.check_together(&jobs, &places);
-    if parser.offences.is_empty() { Ok(JobFile { jobs, notes: parser.notes }) } else { Err(parser.offences) }
+    if parser.errors.is_empty() { Ok(JobFile { jobs, notes: parser.notes }) } else { Err(parser.errors) }
 }
 
-/// An offence as a line of text, without control characters.
-pub(crate) fn describe_offence(offence: &Offence) -> String {
-    format!("{}: {}", sanitize(offence.place.as_bytes()), sanitize(offence.why.as_bytes()))
+/// An error as a line of text, without control characters.
+pub(crate) fn describe_error(error: &JobFileError) -> String {
+    format!("{}: {}", sanitize(error.place.as_bytes()), sanitize(error.why.as_bytes()))
 }
 
 struct Parser<'a> {
     how: &'a ParseOptions,
-    offences: Vec<Offence>,
+    errors: Vec<JobFileError>,
     notes: Vec<String>,
 }
 
 impl Parser<'_> {
     fn offend(&mut self, place: String, why: String) {
-        self.offences.push(Offence { place, why });
+        self.errors.push(JobFileError { place, why });
     }
 
     fn note(&mut self, note: String) {
@@ -81,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Something else is done, which is noted; an offence if nothing may differ.
+    /// Something else is done, which is noted; an error if nothing may differ.
     fn differ(&mut self, place: &str, what: String) {
         if self.how.strict {
             self.offend(place.into(), format!("{what} (--strict)"));
@@ -137,7 +137,7 @@ impl Parser<'_> {
         let name = job.name.clone();
         let mut wrong = |is_wrong: bool, why: &str| {
             if is_wrong {
-                self.offences.push(Offence { place: place.into(), why: format!("[{name}] {why}") });
+                self.errors.push(JobFileError { place: place.into(), why: format!("[{name}] {why}") });
             }
         };
         let has_size = job.size != Amount::default() || job.filesize.is_some();
@@ -237,7 +237,7 @@ impl Parser<'_> {
                 return;
             }
         }
-        if !self.offences.is_empty() {
+        if !self.errors.is_empty() {
             return;
         }
         match FileLayout::new(jobs) {

@@ -14,7 +14,7 @@ pub(crate) struct JobFileContext<'a> {
 
 /// A problem of a job file, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Offence {
+pub(crate) struct JobFileError {
     /// `line 3`, or `common.fio, line 3`.
     pub place: String,
     pub why: String,
@@ -38,16 +38,16 @@ const MAX_BYTES: usize = 1 << 20;
 const MAX_SECTIONS: usize = 1000;
 
 /// Sections in the order of the file, and all problems of its text.
-pub(super) fn read_sections(text: &str, context: &JobFileContext<'_>) -> (Vec<Section>, Vec<Offence>) {
-    let mut reader = Reader { context, sections: Vec::new(), offences: Vec::new(), includes: 0 };
+pub(super) fn read_sections(text: &str, context: &JobFileContext<'_>) -> (Vec<Section>, Vec<JobFileError>) {
+    let mut reader = Reader { context, sections: Vec::new(), errors: Vec::new(), includes: 0 };
     reader.read(text, "");
-    (reader.sections, reader.offences)
+    (reader.sections, reader.errors)
 }
 
 struct Reader<'a> {
     context: &'a JobFileContext<'a>,
     sections: Vec<Section>,
-    offences: Vec<Offence>,
+    errors: Vec<JobFileError>,
     includes: usize,
 }
 
@@ -74,7 +74,7 @@ impl Reader<'_> {
     }
 
     fn offend(&mut self, place: String, why: impl Into<String>) {
-        self.offences.push(Offence { place, why: why.into() });
+        self.errors.push(JobFileError { place, why: why.into() });
     }
 
     fn begin_section(&mut self, rest: &str, line: usize, place: String) {
@@ -203,7 +203,7 @@ impl Arithmetic<'_> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> (Vec<Section>, Vec<Offence>) {
+    fn read(text: &str) -> (Vec<Section>, Vec<JobFileError>) {
         let context = JobFileContext {
             read: &|path| if path == "other" { Ok("[inner]\nbs=1k\n".into()) } else { Err("not there".into()) },
             variable: &|name| (name == "BS").then(|| "8k".into()),
@@ -214,9 +214,9 @@ mod tests {
 
     #[test]
     fn comments_includes_variables_and_arithmetic_are_resolved() {
-        let (sections, offences) =
+        let (sections, errors) =
             read("# a\n[a] ; b\nbs=${BS} # c\nsize=8*$pagesize\nio_size=(2*(3+1)*1k)\nthread\ninclude other\n");
-        assert_eq!(offences, []);
+        assert_eq!(errors, []);
         let all: Vec<_> = sections.iter().flat_map(|s| &s.options).map(|o| (o.key.as_str(), &*o.value)).collect();
         assert_eq!(all, [("bs", "8k"), ("size", "32768"), ("io_size", "8192"), ("thread", ""), ("bs", "1k")]);
         assert_eq!((sections[1].name.as_str(), &*sections[1].options[0].place), ("inner", "other, line 2"));
@@ -224,9 +224,9 @@ mod tests {
 
     #[test]
     fn every_problem_is_reported_with_its_line() {
-        let (_, offences) = read("bs=4k\n[a\n[b]\nbs=${NONE}\ninclude gone\nsize=1+$ncpus+\n");
-        let places: Vec<_> = offences.iter().map(|o| o.place.as_str()).collect();
+        let (_, errors) = read("bs=4k\n[a\n[b]\nbs=${NONE}\ninclude gone\nsize=1+$ncpus+\n");
+        let places: Vec<_> = errors.iter().map(|o| o.place.as_str()).collect();
         assert_eq!(places, ["line 1", "line 2", "line 4", "line 5", "line 6"]);
-        assert!(offences[2].why.contains("NONE=VALUE"), "{}", offences[2].why);
+        assert!(errors[2].why.contains("NONE=VALUE"), "{}", errors[2].why);
     }
 }

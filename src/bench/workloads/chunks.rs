@@ -74,7 +74,7 @@ fn with_bystander<T: Send>(
         let other = scope.spawn(|| run_bystander(&file, &done));
         let worked = work();
         done.store(true, Ordering::Relaxed);
-        let syncs = other.join().unwrap_or_else(|_| Err(RunError::Failed("the bystander broke off".into())))?;
+        let syncs = other.join().unwrap_or_else(|_| Err(RunError::Failed("the bystander ended early".into())))?;
         Ok((syncs, worked))
     })
 }

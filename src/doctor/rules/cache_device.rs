@@ -30,13 +30,27 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
             .advise_at("read the kernel log for the cause", NavTarget::KernelLog(None));
         match severity {
             Severity::Critical => finding
-                .advise("check the backup; then repair it offline (cache_check and cache_repair, lvconvert --repair), or detach the cache")
-                .costs("the device is not usable meanwhile"),
+                .advise(repair_of(&cache.kind))
+                .costs("the device is away meanwhile; without a repair, what was not written back is lost"),
             _ => finding.advise("see whether the device below or the cache is slow or has errors, and what the policy of the cache writes back"),
         }
         .report(out);
     }
     Ok(())
+}
+
+/// How to mend a cache that has failed.
+fn repair_of(kind: &str) -> &'static str {
+    match kind {
+        "bcache" => {
+            "stop using it and check the backup. If its cache device is lost for good, detach it (1 into bcache/detach of the \
+             device) and check the file system: the newest writes are missing"
+        }
+        _ => {
+            "check the backup, deactivate it, and repair the metadata of the cache (lvconvert --repair CACHEPOOL, or cache_check \
+             and cache_repair). To remove the cache instead (lvconvert --uncache --force) loses what was not written back"
+        }
+    }
 }
 
 fn problem_of(ctx: &RuleContext<'_>, found: &DeviceHealth, cache: &CacheHealth) -> Option<(Severity, String)> {

@@ -99,8 +99,10 @@ pub(super) fn evaluate_mismatch(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         named_finding(ctx, severity, &found.device, title)
             .fact("mismatch_cnt", sectors)
             .why("The members do not agree. On a mirror that can be harmless (swap); on parity RAID a rebuild would write wrong data.")
-            .advise("look for errors of a member or its cable, then write `repair` to its md/sync_action")
-            .costs("reads every member whole")
+            .advise("look for errors of a member or its cable, replace a bad member, and verify the data (backup, checksums)")
+            .costs("reads the data")
+            .advise("only then write `repair` to its md/sync_action: it makes the members equal, and cannot know which one is right")
+            .costs("reads every member whole; may overwrite the good copy")
             .report(out);
     }
     Ok(())
@@ -186,10 +188,21 @@ pub(super) fn evaluate_zram(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
         let is_full = zram.limit_bytes > 0 && zram.memory_bytes >= zram.limit_bytes / 100 * ZRAM_FULL_PCT;
         let is_poor = zram.stored_bytes >= MIN_ZRAM_BYTES && zram.memory_bytes >= zram.stored_bytes / 10 * 9;
         let [stored, used] = [zram.stored_bytes, zram.memory_bytes].map(|n| format::bytes(n as f64));
-        let (severity, title) = match failed {
-            Some(count) => (Severity::Warn, format!("{}: {count} writes failed, {used} of memory used", found.device)),
-            None if is_full => (Severity::Warn, format!("{} is at its memory limit: {used} used", found.device)),
-            None if is_poor => (Severity::Note, format!("{} saves little: {stored} take {used}", found.device)),
+        const RAISE_LIMIT: [&str; 2] = ["raise its mem_limit, or swap to a disk", "memory, or slower swapping"];
+        let (severity, title, [advice, costs]) = match failed {
+            Some(count) => {
+                let title = format!("{}: {count} writes failed, {used} of memory used", found.device);
+                let free_memory = ["free memory: there was none for the compressed pages", "less cache"];
+                (Severity::Warn, title, if zram.limit_bytes > 0 { RAISE_LIMIT } else { free_memory })
+            }
+            None if is_full => {
+                (Severity::Warn, format!("{} is at its memory limit: {used} used", found.device), RAISE_LIMIT)
+            }
+            None if is_poor => {
+                let title = format!("{} saves little: {stored} take {used}", found.device);
+                let other = ["try another compressor (comp_algorithm), or keep this data on a disk", "processor time, or slower access"];
+                (Severity::Note, title, other)
+            }
             None => continue,
         };
         named_finding(ctx, severity, &found.device, title)
@@ -197,8 +210,8 @@ pub(super) fn evaluate_zram(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
             .fact("memory used", used)
             .fact_opt("limit", (zram.limit_bytes > 0).then(|| format::bytes(zram.limit_bytes as f64)))
             .why("A compressed device in memory is worth its processor time only while it holds much more than it takes.")
-            .advise("raise its mem_limit, or swap to a disk")
-            .costs("memory, or slower swapping")
+            .advise(advice)
+            .costs(costs)
             .report(out);
     }
     Ok(())

@@ -87,7 +87,9 @@ fn inode_finding(ctx: &RuleContext<'_>, mount: &MountSpace) -> Option<Finding> {
             .fact("inodes", total.to_string())
             .fact("used", format::percent(used_pct))
             .why("Without an inode no file can be created, however much space is free: \"No space left on device\".")
-            .advise("find the directory with very many small files and empty it")
+            .advise(format!(
+                "find the directory with most files (du --inodes -xS {point} | sort -n | tail) and remove those that are not needed"
+            ))
             .costs("reads every directory"),
     )
 }

@@ -105,7 +105,7 @@ fn hung_task_finding(
     )
     .advise_at("read its kernel stack on its page to see which device or file system it waits for", NavTarget::Task(key))
     .advise("check whether that device is stalled, that server answers, that file system is frozen")
-    .advise("do not reboot at once: a dump of all stacks (echo w > /proc/sysrq-trigger) shows the cause").costs("one write to the kernel log")
+    .advise("do not reboot at once: the stacks of all tasks in state D (echo w > /proc/sysrq-trigger) show the cause").costs("dozens of lines in the kernel log for each task")
     .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
     .on_devices(devices)
     .on_files(file.map(|wait| wait.path.sanitized()))

@@ -14,13 +14,10 @@ const MIN_SHARE: f64 = 0.5;
 /// Tasks named in the title.
 const MAX_NAMED: usize = 3;
 
-/// Where a sync waits for a commit; so does a task without a sync that needs room in the journal.
-const COMMIT_WAIT: &str = "jbd2_log_wait_commit";
-/// Where syncs wait, of ext4 and XFS.
-const SYNC_WAITS: [&str; 2] = [COMMIT_WAIT, "xlog_wait"];
-/// Functions that wait for a journal, by the beginning of their names, with the journal. Syncs are judged as such.
+/// Functions that wait for a journal, by the beginning of their names, with the journal. Not those where syncs and writes
+/// with O_DSYNC wait for their own commit (`jbd2_log_wait_commit`, `xlog_wait_on_iclog`): the device is slow then, whatever
+/// the size of the journal.
 const JOURNAL_WAITS: [(&str, &str); 11] = [
-    (COMMIT_WAIT, "ext4 journal"),
     ("jbd2_write_superblock", "ext4 journal"),
     ("do_get_write_access", "ext4 journal"),
     ("wait_transaction_locked", "ext4 journal"),
@@ -30,7 +27,8 @@ const JOURNAL_WAITS: [(&str, &str); 11] = [
     ("__jbd2_log_wait_for_space", "ext4 journal"),
     ("jbd2_log_do_checkpoint", "ext4 journal"),
     ("xlog_grant_head", "XFS log"),
-    ("xlog_wait", "XFS log"),
+    ("xlog_cil_commit", "XFS log"),
+    ("xlog_state_get_iclog_space", "XFS log"),
 ];
 /// Kernel threads that write journals: `jbd2/sda1-8`, `xfsaild/sda1`.
 const JOURNAL_THREADS: [&str; 2] = ["jbd2/", "xfsaild/"];
@@ -117,18 +115,8 @@ fn traced_waiters(ctx: &RuleContext<'_>) -> (Vec<Waiter>, Option<DevId>) {
     (waiters, TracedWaits::longest(&devices))
 }
 
-fn journal_of(row: &ProcessRow<'_>, tick: &Snapshot) -> Option<(&'static str, String)> {
+fn journal_of(row: &ProcessRow<'_>) -> Option<(&'static str, String)> {
     let function = row.wait_channel().filter(|_| row.is_in_d_state() && !row.raw.kernel_thread)?;
-    let syncs = tick.syncs.ok();
-    let has_sync = syncs.is_some_and(|syncs| {
-        syncs.rows.iter().any(|sync| sync.file.pid == row.pid())
-            || syncs.in_flight.iter().any(|sync| sync.file.pid == row.pid())
-    });
-    // Without traced syncs, a wait for a commit may be one.
-    let may_sync = if function.starts_with(COMMIT_WAIT) { has_sync || syncs.is_none() } else { has_sync };
-    if may_sync && SYNC_WAITS.iter().any(|begin| function.starts_with(begin)) {
-        return None;
-    }
     Some((journal_of_function(function)?, sanitize(function)))
 }
 
@@ -159,7 +147,7 @@ impl Window {
             out.ticks += 1;
             let before: usize = out.waiters.iter().map(|waiter| waiter.ticks).sum();
             for row in frame.tasks.iter().filter(|row| !ctx.is_own_process(row.pid())) {
-                out.add_waiter(&row, &frame.snapshot);
+                out.add_waiter(&row);
                 out.add_journal_thread(ctx, &row);
             }
             if out.waiters.iter().map(|waiter| waiter.ticks).sum::<usize>() > before {
@@ -171,8 +159,8 @@ impl Window {
         out
     }
 
-    fn add_waiter(&mut self, row: &ProcessRow<'_>, tick: &Snapshot) {
-        let Some((journal, function)) = journal_of(row, tick) else { return };
+    fn add_waiter(&mut self, row: &ProcessRow<'_>) {
+        let Some((journal, function)) = journal_of(row) else { return };
         match self.waiters.iter_mut().find(|waiter| waiter.key == row.key()) {
             Some(waiter) => waiter.ticks += 1,
             None => self.waiters.push(Waiter {
@@ -244,10 +232,13 @@ fn build_finding(ctx: &RuleContext<'_>, window: &Window, waiters: &[Waiter], fir
         .delays(names.iter().map(|name| InvolvedTask::named(*name)))
         .why("Every change of a directory, a size or a time goes through the journal. When it is full, or a commit holds the \
               block, the task waits until the device has written it.")
-        .advise("make the journal larger: tune2fs -J size=, with the file system unmounted; mkfs.xfs -l size=")
-        .costs("disk space, and a longer recovery after a crash")
-        .advise("put the journal on a fast device of its own (external journal or log)")
-        .costs("set-up")
+        .advise(
+            "make a larger journal. ext4, unmounted and checked (e2fsck -f): tune2fs -O ^has_journal DEVICE, then tune2fs -J \
+             size=MIB DEVICE. XFS: only with a new file system (mkfs.xfs -l size=), which erases this one",
+        )
+        .costs("the service is down; disk space, and a longer recovery after a crash")
+        .advise("put the journal on a fast device of its own: tune2fs -J device= of ext4; for XFS only with a new file system")
+        .costs("the service is down; another device that must not fail")
         .advise("spread the changes over time, or do them in one task: each waits for the same journal")
         .costs("they take longer")
         .on_devices(device.map(|id| ctx.device_chain(id)).unwrap_or_default())

@@ -175,6 +175,10 @@ pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     report_messages(ctx, out, KernelLogClass::IoError, is_failure, finding)
 }
 
+/// `fsck` by itself checks neither XFS nor btrfs.
+pub(super) const CHECK_FILESYSTEM: &str = "stop writing to it and save what can be read; then check it unmounted (ext4: e2fsck -f; \
+     XFS: mount it once so that its log is replayed, then xfs_repair -n; btrfs: btrfs check, without --repair)";
+
 /// Parts of words that tell a file system's errors from remarks about its use.
 const FILESYSTEM_ERROR_WORDS: &[&str] =
     &["rror", "orrupt", "bort", "read-only", "shut", "lost", "failed", "annot", "nconsistent", "readonly"];
@@ -187,7 +191,7 @@ pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Fi
         reports
             .build_finding(ctx, severity, problem)
             .why("The file system found its own data damaged, or could not write it. Its contents may be incomplete.")
-            .advise("stop writing to it, save what can be read, then check it unmounted (fsck)")
+            .advise(CHECK_FILESYSTEM)
             .costs("the service is down")
             .advise("find the cause first: I/O errors or resets of the device below")
     };
@@ -245,7 +249,7 @@ fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
         .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
         .last_seen(last_seen)
         .why("A process was killed and could not save anything. Before that, everything was slow because the cache was gone.")
-        .advise_at("see which processes use the memory: RES and SWAP", NavTarget::Processes)
+        .advise_at("see which processes use the memory: RSS and SWAP", NavTarget::Processes)
         .advise("lower what it may use (caches, heaps, workers), raise the cgroup's limit, or add memory").costs("less cache, or money")
         .see_also(NavTarget::KernelLog(entry.seq))
 }

@@ -52,7 +52,7 @@ fn btrfs_finding(ctx: &RuleContext<'_>, found: &DeviceHealth, btrfs: &BtrfsHealt
             let title = format!("btrfs {name}: device {id} has had errors: {}", errors.join(", "));
             named_finding(ctx, Severity::Warn, &found.device, title)
                 .why("The counts stay until they are reset. Corruption that a second copy could mend counts, too.")
-                .advise("btrfs scrub start MOUNT, then btrfs device stats -z MOUNT, and see whether they come back")
+                .advise("note the counts, reset them (btrfs device stats -z MOUNT), run btrfs scrub start -B MOUNT, and see whether they come back")
                 .costs("a scrub reads everything")
         }
     };

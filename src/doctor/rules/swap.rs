@@ -66,7 +66,7 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     finding
         .since(since)
         .why("A program waits for the disk where it expected memory: thousands of times slower.")
-        .advise_at("find the process that grew: the SWAP and RES columns", NavTarget::Processes)
+        .advise_at("find the process that grew: the SWAP and RSS columns", NavTarget::Processes)
         .advise("free memory: smaller caches and heaps, fewer workers, or add memory")
         .costs("less cache, or money")
         .advise_at("lower vm.swappiness if file cache pushes programs out", knob("vm.swappiness"))

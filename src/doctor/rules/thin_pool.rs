@@ -69,15 +69,14 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, state: PoolState, entry: &Log
     let (severity, problem) = match state {
         PoolState::Fine => return None,
         PoolState::Low(what) => (Severity::Warn, format!("is nearly full: it reached its low water mark for {what}")),
-        PoolState::Waits => (Severity::Critical, "is full: writes to its volumes wait until it has free space".into()),
+        PoolState::Waits => (Severity::Critical, "is full: writes to its volumes wait, by default for 60 s, and then fail".into()),
         PoolState::Fails => (Severity::Critical, "is full: writes to its volumes fail".into()),
         PoolState::ReadOnly => {
             (Severity::Critical, "cannot change its metadata any more: writes to its volumes fail".into())
         }
     };
     let finding = ctx.device_finding(severity, id, format!("thin pool {} {problem}", ctx.device_name(id)));
-    Some(
-        finding
+    let finding = finding
             .fact("kernel message", sanitize(&entry.message))
             .since(ctx.wall_to_boot_ns(entry.first_wall_ns))
             .delays(waiting_tasks(ctx, id))
@@ -85,9 +84,22 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, state: PoolState, entry: &Log
                 "The volumes of a thin pool may together be larger than the pool. When it has no free block, a write to a new \
                  place cannot be stored, whatever df says; by default it fails after 60 s, and the file system may lose data.",
             )
-            .advise("add space to the pool (lvextend POOL, or --poolmetadatasize for metadata) before anything else")
-            .advise("free space: remove volumes or snapshots, run fstrim in the file systems on its volumes")
-            .costs("discards keep the disks busy for a while")
-            .see_also(NavTarget::KernelLog(entry.seq)),
-    )
+            .see_also(NavTarget::KernelLog(entry.seq));
+    Some(add_advice(finding, state))
+}
+
+fn add_advice(finding: Finding, state: PoolState) -> Finding {
+    if state == PoolState::ReadOnly {
+        return finding
+            .advise("read the kernel log for the cause, and check the backup")
+            .advise(
+                "deactivate the pool and repair its metadata (lvconvert --repair POOL, or thin_check and thin_repair); only \
+                 then can it be extended",
+            )
+            .costs("its volumes are away meanwhile");
+    }
+    finding
+        .advise("add space to the pool (lvextend POOL, or --poolmetadatasize for metadata) before anything else")
+        .advise("free space: remove volumes or snapshots, run fstrim in the file systems on its volumes")
+        .costs("discards keep the disks busy for a while")
 }

@@ -168,7 +168,8 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
     );
     add_counters(ctx, finding, w, secs)
         .advise_at(
-            "raise vm.dirty_background_bytes above the size of the data (and vm.dirty_bytes well above that)",
+            "if the pages that are modified again and again fit in memory, raise vm.dirty_background_bytes above their size (and \
+             vm.dirty_bytes well above that)",
             knob("vm.dirty_background_bytes"),
         )
         .costs("more data lost in a power failure without sync; the final flush takes longer, and syncs wait for it")

@@ -179,6 +179,8 @@ pub const QUIET: &[Case] = &[
     })
     .unavailable(),
     Case::new("journal-full", "a wait for the device", |s| wait_beside_journal(s, "submit_bio_wait")),
+    Case::new("journal-full", "a sync on ext4", |s| wait_beside_journal(s, "jbd2_log_wait_commit")),
+    Case::new("journal-full", "a sync on XFS", |s| wait_beside_journal(s, "xlog_wait_on_iclog")),
     Case::new("journal-full", "an idle machine is judged", |s| {
         s.idle_ticks(20);
     })

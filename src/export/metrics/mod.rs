@@ -5,7 +5,7 @@
 //! bounded. What could not be read is left out.
 
 mod cgroup_io;
-mod common;
+mod node_metrics;
 mod continued;
 mod findings;
 mod machine;
@@ -92,7 +92,7 @@ impl Metrics {
         machine::write_writeback(system, &mut text);
         machine::write_kernel_log(system, &mut text);
         if options.all {
-            common::write(system, &mut text);
+            node_metrics::write(system, &mut text);
         }
         text.into_text()
     }

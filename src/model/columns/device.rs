@@ -88,7 +88,7 @@ static DISKSTATS_TIMES: ColumnSource = ColumnSource::new(
     "while requests are in flight and none completes, and where the kernel does not count it",
 );
 static LATENCY_TRACING: ColumnSource = ColumnSource::new(
-    "tracing of block requests, from issue to completion",
+    "tracing of block requests, from allocation (before they are queued) to completion",
     "without tracing (needs CAP_BPF and CAP_PERFMON), and while none completes",
 );
 static TOPOLOGY: ColumnSource = ColumnSource::new("/sys/dev/block and /proc/self/mountinfo", "");

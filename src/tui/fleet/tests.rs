@@ -106,16 +106,16 @@ fn ages_grow_and_old_figures_are_said_to_be_old() {
 }
 
 #[test]
-fn a_journey_drops_what_is_of_now() {
+fn choosing_a_time_drops_what_is_of_now() {
     let mut screen = screen();
     let effects = press(&mut screen, "[");
     assert!(
-        matches!(&effects[..], [FleetEffect::Send(PollCommand::Travel { time: Some(time), generation: 1 })] if *time == 940.0),
+        matches!(&effects[..], [FleetEffect::Send(PollCommand::ChooseTime { time: Some(time), generation: 1 })] if *time == 940.0),
         "{effects:?}"
     );
     let shown = lines(&screen);
     assert!(shown[0].contains("PAST, 1m00s ago") && shown[0].contains("0 hosts"), "{}", shown[0]);
-    assert!(matches!(&press(&mut screen, "G")[..], [FleetEffect::Send(PollCommand::Travel { time: None, .. })]));
+    assert!(matches!(&press(&mut screen, "G")[..], [FleetEffect::Send(PollCommand::ChooseTime { time: None, .. })]));
 }
 
 #[test]

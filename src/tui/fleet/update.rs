@@ -112,7 +112,7 @@ impl FleetScreen {
                 self.tab = FleetTab::of_action(action).unwrap_or_default();
                 self.page = None;
             }
-            Action::Replay(action) => self.travel(action, effects),
+            Action::Replay(action) => self.on_time_action(action, effects),
             Action::StepBack => self.step_page(1),
             Action::StepForward => self.step_page(-1),
             Action::Open => self.open_host(effects),
@@ -211,7 +211,7 @@ impl FleetScreen {
             }
             PromptPurpose::ReplayTime if !text.is_empty() => {
                 let time = crate::fleet::text::parse_time(&text, self.shown_at(), self.utc_offset_secs)?;
-                self.travel_to(Some(time), effects);
+                self.choose_time(Some(time), effects);
             }
             _ => {}
         }
@@ -227,11 +227,11 @@ impl FleetScreen {
         } else if self.list().only_active {
             self.list_mut().only_active = false;
         } else if self.state.shown_time.is_some() && self.page.is_none() {
-            self.travel_to(None, effects);
+            self.choose_time(None, effects);
         }
     }
 
-    fn travel(&mut self, action: ReplayAction, effects: &mut Vec<FleetEffect>) {
+    fn on_time_action(&mut self, action: ReplayAction, effects: &mut Vec<FleetEffect>) {
         if self.page.as_ref().is_some_and(|page| page.fixed_span.is_some()) {
             return self.error("the time is that of --from and --to");
         }
@@ -240,27 +240,27 @@ impl FleetScreen {
                 let now = self.now + self.state.clock_offset().unwrap_or(0.0);
                 let time = self.shown_at() + f64::from(by);
                 // Beyond the present there is nothing; of recordings only their files say where they end.
-                self.travel_to((time < now || self.state.is_recorded).then_some(time), effects);
+                self.choose_time((time < now || self.state.is_recorded).then_some(time), effects);
             }
             ReplayAction::JumpToTime => {
                 let label = "time (14:35, 2026-11-21T14:35, -10m): ";
                 self.prompt = Some(Prompt::new(PromptPurpose::ReplayTime, label, ""));
             }
-            ReplayAction::Last => self.travel_to(None, effects),
+            ReplayAction::Last => self.choose_time(None, effects),
             _ => {}
         }
     }
 
-    fn travel_to(&mut self, time: Option<f64>, effects: &mut Vec<FleetEffect>) {
+    fn choose_time(&mut self, time: Option<f64>, effects: &mut Vec<FleetEffect>) {
         if time.is_none() && self.state.shown_time.is_none() {
             return;
         }
-        let generation = self.state.travel(time);
+        let generation = self.state.choose_time(time);
         self.heatmap.answered = None;
         if let Some(page) = &mut self.page {
             (page.asked, page.history, page.back) = (None, None, 0);
         }
-        effects.push(FleetEffect::Send(PollCommand::Travel { time, generation }));
+        effects.push(FleetEffect::Send(PollCommand::ChooseTime { time, generation }));
     }
 
     fn selected_host(&self) -> Option<FleetHost> {
