@@ -5,7 +5,7 @@
  * A request belongs to the process that submits it (block_io_start; before 6.5 the process that inserts or issues it)
  * and to the control group of its bio, which for writeback under cgroup v2 is that of the dirtying process. Writes
  * from the page cache are counted a second time, bio by bio, for the process that last dirtied the file, even after it
- * has exited.
+ * has exited: with their time if another process submits them, as a flusher does.
  *
  * Only request-based devices are seen, not bio-based ones (zram, dm, md).
  */
@@ -13,8 +13,9 @@
 
 /* Of the requests that are neither read, write nor flush, discards are counted. */
 #define DISCARDED OTHER
-/* These count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. */
-enum { BACK = OTHER + 1, SWAPPED, METADATA };
+/* These count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. OWN_BACK: which submits it itself,
+ * as by a sync. */
+enum { BACK = OTHER + 1, SWAPPED, METADATA, OWN_BACK };
 
 struct key {
 	u64 group; /* the directory's number in its hierarchy */
@@ -75,10 +76,10 @@ INLINE void dirtier(struct bio___owner *bio, struct key *key)
 /* Further bios of a request are attributed like the last of these. */
 #define MOST_BIOS 32
 
-INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
+INLINE void written_back(struct request *rq, struct key *key, u32 bytes, u64 took)
 {
 	struct bio___owner *bio = ((struct request___owner *)rq)->bio;
-	u32 size, i, swap = rq->cmd_flags & FLAG(__REQ_SWAP);
+	u32 size, i, all = bytes, submitter = key->tgid, swap = rq->cmd_flags & FLAG(__REQ_SWAP);
 	struct account *a;
 
 	for (i = 0; i < MOST_BIOS && bio && bytes; i++) {
@@ -88,6 +89,8 @@ INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
 			key->kind = SWAPPED;
 		} else
 			dirtier(bio, key);
+		if (key->kind == BACK && key->tgid == submitter)
+			key->kind = OWN_BACK;
 		bio = bio->bi_next;
 		if (size > bytes || !bio || i == MOST_BIOS - 1)
 			size = bytes;
@@ -96,6 +99,9 @@ INLINE void written_back(struct request *rq, struct key *key, u32 bytes)
 		if (a) {
 			ADD(a->requests, 1);
 			ADD(a->bytes, size);
+			/* Of a request with pages of several, each has its part of the time. */
+			if (key->kind == BACK)
+				ADD(a->ns, size == all ? took : took * size / all);
 		}
 	}
 }
@@ -123,6 +129,6 @@ INLINE void charge(struct request *rq, struct key *key, u32 done, u32 left, bool
 			count_request(a, took);
 	}
 	if (key->kind == WRITE && done && (flags & direct) != direct)
-		written_back(rq, key, done);
+		written_back(rq, key, done, last ? took : 0);
 	mark_accounts_dirty();
 }

@@ -1,13 +1,13 @@
 //! Requests, bytes and time in the queue of a device, summed by process over the last seconds.
 //!
-//! Reads, writes, flushes and discards are apart. What a kernel thread writes and flushes is shared out to the processes
-//! that dirtied the pages; its discards stay its own, since nothing says for whom they are.
+//! Reads, writes, flushes and discards are apart. What kernel threads do for others is given to these ([`super::kernel_io`]);
+//! their discards stay their own, since nothing says for whom they are.
 
 use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::delay::QueueUse;
 use crate::model::io_accounting::{IoRates, OwnerIo};
-use crate::model::topology::DeviceKind;
+use crate::model::topology::{BlockDevice, DeviceKind};
 use crate::sanitize::sanitize;
 use std::collections::BTreeMap;
 
@@ -24,6 +24,8 @@ pub(super) enum Requests {
     Writes,
     /// Flushes, and the writes that carry one or wait behind it.
     Flushes,
+    /// Flushes without data.
+    OnlyFlushes,
     Discards,
     /// Reads and writes.
     Data,
@@ -38,7 +40,16 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    fn add(&mut self, other: Amount, factor: f64) {
+    pub(super) fn times(self, factor: f64) -> Amount {
+        Amount { queue: self.queue * factor, requests: self.requests * factor, bytes: self.bytes * factor }
+    }
+
+    pub(super) fn plus(mut self, other: Amount) -> Amount {
+        self.add(other, 1.0);
+        self
+    }
+
+    pub(super) fn add(&mut self, other: Amount, factor: f64) {
         self.queue += other.queue * factor;
         self.requests += other.requests * factor;
         self.bytes += other.bytes * factor;
@@ -58,13 +69,19 @@ impl Amount {
 /// What one process has on a device.
 #[derive(Default)]
 pub(super) struct Sum {
-    reads: Amount,
-    writes: Amount,
-    flushes: Amount,
+    pub(super) reads: Amount,
+    pub(super) writes: Amount,
+    pub(super) flushes: Amount,
     discards: Amount,
-    /// Bytes written back for the process.
-    writeback: f64,
-    is_kernel_thread: bool,
+    /// Bytes written back of pages that it dirtied.
+    pub(super) writeback: f64,
+    /// Those of them that it wrote back itself, and in how many extents.
+    pub(super) own_writeback: f64,
+    pub(super) own_writebacks: f64,
+    /// Queue of the requests with which others wrote back the rest.
+    pub(super) writeback_queue: f64,
+    /// It works for others.
+    pub(super) is_kernel_thread: bool,
 }
 
 impl Sum {
@@ -75,22 +92,28 @@ impl Sum {
         self.flushes.add(amount(rates.flushes_in_flight, rates.flushes_per_s, 0.0), secs);
         self.discards.add(amount(rates.discards_in_flight, rates.discards_per_s, rates.discard_bytes_per_s), secs);
         self.writeback += rates.writeback_bytes_per_s * secs;
+        self.own_writeback += rates.own_writeback_bytes_per_s * secs;
+        self.own_writebacks += rates.own_writebacks_per_s * secs;
+        self.writeback_queue += rates.writeback_in_flight * secs;
     }
 
-    fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         self.reads.add(other.reads, 1.0);
         self.writes.add(other.writes, 1.0);
         self.flushes.add(other.flushes, 1.0);
         self.discards.add(other.discards, 1.0);
         self.writeback += other.writeback;
+        self.own_writeback += other.own_writeback;
+        self.own_writebacks += other.own_writebacks;
+        self.writeback_queue += other.writeback_queue;
     }
 
     pub(super) fn amount(&self, requests: Requests) -> Amount {
-        use Requests::{All, Data, Discards, Flushes, Reads, Writes};
+        use Requests::{All, Data, Discards, Flushes, OnlyFlushes, Reads, Writes};
         let parts = [
             (self.reads, matches!(requests, All | Data | Reads)),
             (self.writes, matches!(requests, All | Data | Writes | Flushes)),
-            (self.flushes, matches!(requests, All | Flushes)),
+            (self.flushes, matches!(requests, All | Flushes | OnlyFlushes)),
             (self.discards, matches!(requests, All | Discards)),
         ];
         parts.into_iter().filter(|(_, counts)| *counts).fold(Amount::default(), |mut sum, (part, _)| {
@@ -106,7 +129,7 @@ pub(super) struct DeviceSums {
     pub(super) processes: BTreeMap<u32, Sum>,
     pub(super) covered_secs: f64,
     /// Bytes written back that belong to no process.
-    ownerless_writeback: f64,
+    pub(super) ownerless_writeback: f64,
 }
 
 impl DeviceSums {
@@ -130,10 +153,27 @@ impl DeviceSums {
             return None;
         }
         for (pid, sum) in &mut out.processes {
-            sum.is_kernel_thread = is_kernel_thread(ctx, *pid, secs);
+            sum.is_kernel_thread = is_worker(ctx, *pid, secs);
         }
+        out.merge_servers(ctx, secs);
         out.merge_children(ctx, secs);
         Some(out)
+    }
+
+    /// Adds up kernel threads of one name that do not work for others, as those of a server.
+    fn merge_servers(&mut self, ctx: &RuleContext<'_>, secs: f64) {
+        let is_server = |pid: &u32| ctx.system.processes.find_by_pid(*pid).is_some_and(|row| row.raw.kernel_thread);
+        let mut first_of = BTreeMap::new();
+        let own = self.processes.iter().filter(|(pid, sum)| !sum.is_kernel_thread && is_server(pid));
+        let pids: Vec<u32> = own.map(|(pid, _)| *pid).collect();
+        for pid in pids {
+            let first = *first_of.entry(traced_name(ctx, pid, secs).unwrap_or_default()).or_insert(pid);
+            if first != pid
+                && let Some(other) = self.processes.remove(&pid)
+            {
+                self.processes.entry(first).or_default().merge(&other);
+            }
+        }
     }
 
     /// Adds the I/O of short-lived processes of one name to the process that started them, or where that is not known to
@@ -146,14 +186,22 @@ impl DeviceSums {
         }
         by_name.retain(|name, pids| !name.is_empty() && pids.len() >= MIN_CHILDREN);
         for (name, mut pids) in by_name {
-            let parent = parent_of(ctx, &name, secs);
+            let parents = parents_of(ctx, &pids, secs);
+            let mut all: Vec<u32> = parents.values().copied().collect();
+            all.sort_unstable();
+            all.dedup();
+            let parent = all.first().copied().filter(|_| all.len() == 1);
             pids.extend(self.processes.keys().filter(|pid| {
                 let row = ctx.system.processes.find_by_pid(**pid);
                 row.is_some_and(|row| !row.has_exited() && row.comm() == name && Some(row.raw.ppid) == parent)
             }));
-            let Some(heir) = parent.or(pids.last().copied()) else { continue };
-            for pid in pids.into_iter().filter(|pid| *pid != heir) {
-                let Some(child) = self.processes.remove(&pid) else { continue };
+            // Of several parents, each has those that are known to be its own.
+            let newest = pids.iter().filter(|pid| parent.is_none() && !parents.contains_key(pid)).max().copied();
+            for pid in pids {
+                let heir = parent.or_else(|| parents.get(&pid).copied()).or(newest).filter(|heir| *heir != pid);
+                let Some((heir, child)) = heir.and_then(|heir| Some((heir, self.processes.remove(&pid)?))) else {
+                    continue;
+                };
                 self.processes.entry(heir).or_default().merge(&child);
             }
         }
@@ -189,40 +237,28 @@ impl DeviceSums {
         let per_s = |amount: f64| amount / self.covered_secs.max(1e-9);
         QueueUse { in_flight: per_s(sum.queue), requests_per_s: per_s(sum.requests) }
     }
-
-    /// Gives what kernel threads write to the processes that dirtied the pages, and what is left, dirtied or read by
-    /// threads of loop devices, to the processes that use those devices.
-    pub(super) fn share_out_kernel_io(&mut self, loop_users: &BTreeMap<u32, f64>) {
-        let (mut reads, mut writes, mut flushes) = (Amount::default(), Amount::default(), Amount::default());
-        let mut kernel_writeback = 0.0;
-        for sum in self.processes.values_mut().filter(|sum| sum.is_kernel_thread) {
-            reads.add(std::mem::take(&mut sum.reads), 1.0);
-            writes.add(std::mem::take(&mut sum.writes), 1.0);
-            flushes.add(std::mem::take(&mut sum.flushes), 1.0);
-            kernel_writeback += std::mem::take(&mut sum.writeback);
-        }
-        let own: f64 = self.processes.values().map(|sum| sum.writeback).sum();
-        let all = own + kernel_writeback + self.ownerless_writeback;
-        let of_all = |part: f64| if all > 0.0 { part / all } else { 0.0 };
-        for sum in self.processes.values_mut().filter(|sum| sum.writeback > 0.0) {
-            sum.writes.add(writes, of_all(sum.writeback));
-            sum.flushes.add(flushes, of_all(sum.writeback));
-        }
-        let left = if all > 0.0 { of_all(kernel_writeback) } else { 1.0 };
-        let loop_bytes: f64 = loop_users.values().sum();
-        for (pid, bytes) in loop_users.iter().filter(|(_, bytes)| **bytes > 0.0) {
-            let sum = self.processes.entry(*pid).or_default();
-            sum.reads.add(reads, bytes / loop_bytes);
-            sum.writes.add(writes, left * bytes / loop_bytes);
-            sum.flushes.add(flushes, left * bytes / loop_bytes);
-        }
-    }
 }
 
 /// Whether a device passes on what it gets, without requests of its own.
 pub(super) fn passes_on(ctx: &RuleContext<'_>, id: DevId) -> bool {
     use DeviceKind::{Crypt, Dm, Lvm, Md, Multipath, Partition};
     matches!(ctx.device_kind(id), Some(Crypt | Dm | Lvm | Md | Multipath | Partition))
+}
+
+/// Of what the disks below a device do, at most this share is for something else.
+const MAX_OTHERS: f64 = 0.25;
+
+/// Whether what lies below a mapped device does little for other devices: otherwise the users below are not its own.
+pub(super) fn is_main_user_below(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> bool {
+    let Some(topology) = ctx.system.topology.ok() else { return true };
+    let chain = ctx.device_chain(id);
+    let bytes = |id| ctx.device_mean(id, secs, |device| device.read_mb_per_s + device.write_mb_per_s).unwrap_or(0.0);
+    chain.iter().skip(1).all(|lower| {
+        let is_other =
+            |device: &&BlockDevice| !chain.contains(&device.id) && topology.devices_below(device).contains(lower);
+        let others: f64 = topology.devices.iter().filter(is_other).map(|device| bytes(device.id)).sum();
+        others <= MAX_OTHERS * bytes(*lower)
+    })
 }
 
 /// The devices whose requests are those of a device: itself, or the first below it that have requests of their own. Device
@@ -242,12 +278,15 @@ pub(super) fn counted_devices(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Ve
     below.iter().filter(|id| !lies_below(id)).copied().collect()
 }
 
-/// Whether it does the I/O of others. A thread that copies or compares the members of an array does its own. Workers of the
-/// kernel come and go; those that have ended are known by their names.
-fn is_kernel_thread(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
-    let is_sync = |name: &str| name.starts_with("md") && name.ends_with("_resync");
+/// Kernel threads that do the I/O of others, by the beginning of their names. Other kernel threads do their own: they serve
+/// (nfsd), copy or compare the members of an array, compute its parity, encrypt.
+const WORKERS: [&str; 7] = ["kworker/", "jbd2/", "xfsaild/", "btrfs-", "kswapd", "loop", "flush-"];
+
+/// Whether it does the I/O of others. Workers of the kernel come and go; those that have ended are known by their names.
+fn is_worker(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
+    let has_name = |name: &str| WORKERS.iter().any(|begin| name.starts_with(begin));
     match ctx.system.processes.find_by_pid(pid) {
-        Some(row) => row.raw.kernel_thread && !is_sync(&row.comm()),
+        Some(row) => row.raw.kernel_thread && has_name(&row.comm()),
         None => traced_name(ctx, pid, secs).is_some_and(|name| name.starts_with("kworker/")),
     }
 }
@@ -257,31 +296,17 @@ pub(super) fn traced_name(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> Option<
     ctx.window(secs).filter_map(|tick| tick.io_attribution.ok()?.process_name(pid)).map(|name| sanitize(&**name)).next()
 }
 
-/// The living process that started processes of this name, as the task lists of the window have it.
-fn parent_of(ctx: &RuleContext<'_>, name: &str, secs: f64) -> Option<u32> {
-    let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-    for frame in ctx.frames(secs) {
-        for row in frame.tasks.iter().filter(|row| row.comm() == name && row.raw.ppid > 1) {
-            *counts.entry(row.raw.ppid).or_default() += 1;
-        }
-    }
+/// The living programs that started these processes, as far as the task lists of the window have them.
+fn parents_of(ctx: &RuleContext<'_>, pids: &[u32], secs: f64) -> BTreeMap<u32, u32> {
     let is_program = |pid: u32| {
         let row = ctx.system.processes.find_by_pid(pid);
         row.is_some_and(|row| !row.raw.kernel_thread && !row.has_exited())
     };
-    counts.into_iter().filter(|(pid, _)| is_program(*pid)).max_by_key(|(_, count)| *count).map(|(pid, _)| pid)
-}
-
-/// Bytes that processes read and write on loop devices with a backing file on this device.
-pub(super) fn loop_users(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> BTreeMap<u32, f64> {
     let mut out = BTreeMap::new();
-    let Some(topology) = ctx.system.topology.ok() else { return out };
-    let loops = topology.devices.iter().filter(|device| device.kind == DeviceKind::Loop && device.id != id);
-    for device in loops.filter(|device| ctx.device_chain(device.id).contains(&id)) {
-        let Some(sums) = DeviceSums::of(ctx, device.id, secs) else { continue };
-        for (pid, sum) in sums.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread) {
-            *out.entry(*pid).or_default() += sum.amount(Requests::All).bytes + sum.writeback;
-        }
+    for frame in ctx.frames(secs) {
+        let children = frame.tasks.iter().filter(|row| row.raw.ppid > 1 && pids.contains(&row.pid()));
+        out.extend(children.map(|row| (row.pid(), row.raw.ppid)));
     }
+    out.retain(|_, parent| is_program(*parent));
     out
 }

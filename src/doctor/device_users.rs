@@ -1,10 +1,10 @@
 //! Who uses a device: processes by their share of its queue.
 //!
 //! Bytes mislead: a random reader may keep a disk busy with a hundredth of the bytes of a stream beside it. So a process
-//! is judged by the time its requests spend on the device, which is its share of the mean queue (Little's law). Writes
-//! of a kernel thread are those of the processes that dirtied the pages, in proportion to what is written back for each.
+//! is judged by the time its requests spend on the device, which is its share of the mean queue (Little's law). What kernel
+//! threads do is given to the processes that they do it for.
 
-use super::device_sums::{Amount, DeviceSums, Sum, loop_users, passes_on, traced_name};
+use super::device_sums::{Amount, DeviceSums, Sum, is_main_user_below, passes_on, traced_name};
 pub(super) use super::device_sums::{Requests, counted_devices};
 use super::finding::{InvolvedGroup, InvolvedTask};
 use super::format;
@@ -97,11 +97,14 @@ impl DelayedUser {
 impl DeviceUsers {
     /// Means over the last `secs` seconds. `None` where nothing was attributed to the device.
     pub(super) fn traced(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Option<Self> {
+        if passes_on(ctx, id) && !is_main_user_below(ctx, id, secs) {
+            return None;
+        }
         let mut sums = DeviceSums::of(ctx, id, secs)?;
         let total = sums.total(requests);
         let request_ms = sums.request_ms(requests);
         let kernel = sums.kernel_threads(requests);
-        sums.share_out_kernel_io(&loop_users(ctx, id, secs));
+        sums.share_out_kernel_io(ctx, id, secs);
         let of_queue = total.queue > 0.0;
         let share = |amount: Amount| if of_queue { amount.queue / total.queue } else { amount.bytes / total.bytes };
         if (!of_queue && total.bytes <= 0.0) || sums.covered_secs <= 0.0 {

@@ -13,6 +13,7 @@ pub(crate) mod fact_requests;
 pub(crate) mod finding;
 mod format;
 pub(crate) mod incident;
+mod kernel_io;
 mod known_servers;
 mod rule_context;
 mod rules;

@@ -30,6 +30,7 @@ fn parse_kind(n: u32) -> Option<AccountKind> {
         4 => AccountKind::Writeback,
         5 => AccountKind::SwapOut,
         6 => AccountKind::Metadata,
+        7 => AccountKind::OwnWriteback,
         _ => return None,
     })
 }
@@ -199,6 +200,8 @@ mod tests {
         bytes[16] = 3;
         assert_eq!(parse_key(&bytes).map(|key| key.kind), Some(AccountKind::Discard));
         bytes[16] = 7;
+        assert_eq!(parse_key(&bytes).map(|key| key.kind), Some(AccountKind::OwnWriteback));
+        bytes[16] = 8;
         assert_eq!(parse_key(&bytes), None);
     }
 

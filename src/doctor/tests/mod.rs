@@ -9,6 +9,7 @@ mod firing;
 mod firing_stalls;
 mod health;
 mod journal;
+mod kernel_io;
 mod layers;
 mod own_processes;
 mod quiet;

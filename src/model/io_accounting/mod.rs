@@ -32,7 +32,8 @@ pub enum AccountKind {
     Write,
     /// Flushes of the device's cache.
     Flush,
-    /// Page cache written back, by the process that last dirtied the file; pid 0 if unknown.
+    /// Page cache that another process wrote back, by the process that last dirtied the file; pid 0 if unknown. The times
+    /// are those of the requests; recordings of earlier versions have none.
     Writeback,
     /// Swapped out; pid 0.
     SwapOut,
@@ -40,6 +41,9 @@ pub enum AccountKind {
     Metadata,
     /// Discards, by the process that submitted them: a worker of the kernel for a mount with `discard`.
     Discard,
+    /// Page cache that its dirtier wrote back itself, as by a sync; its requests are among its writes. Recordings of earlier
+    /// versions count it as [`AccountKind::Writeback`].
+    OwnWriteback,
 }
 
 /// Identity of an account.
@@ -88,11 +92,12 @@ pub struct IoAccountsRaw {
 }
 
 impl IoAccountsRaw {
-    /// Bytes written back for a process since tracing began, for one device or for all.
+    /// Bytes written back of a process since tracing began, for one device or for all.
     pub fn written_back_bytes(&self, pid: u32, dev: Option<DevId>) -> u64 {
         let from = self.accounts.partition_point(|a| a.key.pid < pid);
         let own = self.accounts[from..].iter().take_while(|a| a.key.pid == pid);
-        own.filter(|a| a.key.kind == AccountKind::Writeback && dev.is_none_or(|dev| dev == a.key.device))
+        let is_writeback = |kind| matches!(kind, AccountKind::Writeback | AccountKind::OwnWriteback);
+        own.filter(|a| is_writeback(a.key.kind) && dev.is_none_or(|dev| dev == a.key.device))
             .fold(0, |sum, a| sum.saturating_add(a.bytes))
     }
 }

@@ -38,6 +38,12 @@ pub struct IoRates {
     pub discards_in_flight: f64,
     /// Bytes per second of page cache that it dirtied and that was written back, by whatever process.
     pub writeback_bytes_per_s: f64,
+    /// Those of them that it wrote back itself, as by a sync.
+    pub own_writeback_bytes_per_s: f64,
+    /// Extents per second that it wrote back itself.
+    pub own_writebacks_per_s: f64,
+    /// Mean number of requests in flight with which others write back what it dirtied.
+    pub writeback_in_flight: f64,
 }
 
 impl IoRates {
@@ -136,9 +142,9 @@ impl IoAccountSum {
         let per_s = |n: u64| n as f64 / secs.max(1e-9);
         let times = SparseHistogram::from_sparse(self.histogram.iter().map(|(slot, n)| (*slot, *n)));
         let timed = times.total();
-        let [reads, writes, flushes, .., discards] = self.requests;
-        let [read, written, _, back, .., discarded] = self.bytes;
-        let [read_ns, write_ns, flush_ns, .., discard_ns] = self.total_ns;
+        let [reads, writes, flushes, _, _, _, discards, own_backs] = self.requests;
+        let [read, written, _, back, _, _, discarded, own_back] = self.bytes;
+        let [read_ns, write_ns, flush_ns, back_ns, _, _, discard_ns, _] = self.total_ns;
         let in_flight = |ns: u64| per_s(ns) / 1e9;
         let mean_us = (timed > 0).then(|| (read_ns as f64 + write_ns as f64) / timed as f64 / 1e3);
         IoRates {
@@ -157,7 +163,10 @@ impl IoAccountSum {
             discards_per_s: per_s(discards),
             discard_bytes_per_s: per_s(discarded),
             discards_in_flight: in_flight(discard_ns),
-            writeback_bytes_per_s: per_s(back),
+            writeback_bytes_per_s: per_s(back.saturating_add(own_back)),
+            own_writeback_bytes_per_s: per_s(own_back),
+            own_writebacks_per_s: per_s(own_backs),
+            writeback_in_flight: in_flight(back_ns),
         }
     }
 }
@@ -373,6 +382,7 @@ mod tests {
             account(3, SDA, AccountKind::Read, 140),
             account(3, SDB, AccountKind::Write, 60),
             account(3, SDB, AccountKind::Writeback, 50),
+            account(3, SDB, AccountKind::OwnWriteback, 10),
             account(5, SDB, AccountKind::Flush, 2),
             account(6, SDB, AccountKind::Discard, 8),
             account(9, SDA, AccountKind::Read, 5),
@@ -381,7 +391,10 @@ mod tests {
         assert_eq!(attribution.processes.iter().map(|t| t.owner).collect::<Vec<_>>(), [3, 5, 6], "9 did nothing");
         let dd = attribution.process(3).unwrap();
         assert_eq!((dd.total.iops(), dd.total.mean_us), (50.0, Some(200.0)));
-        assert_eq!(dd.on_device(SDB).unwrap().writeback_bytes_per_s, 25.0 * 4096.0);
+        let on_sdb = dd.on_device(SDB).unwrap();
+        assert_eq!((on_sdb.writeback_bytes_per_s, on_sdb.own_writeback_bytes_per_s), (30.0 * 4096.0, 5.0 * 4096.0));
+        assert_eq!(on_sdb.own_writebacks_per_s, 5.0);
+        assert!((on_sdb.writeback_in_flight - 25.0 * 200e-6).abs() < 1e-12, "not those of its own requests");
         assert_eq!(dd.on_device(SDA).map(|f| (f.reads_per_s, f.writes_per_s)), Some((20.0, 0.0)));
         assert_eq!((attribution.process_name(3).map(|n| &**n), attribution.process_name(9)), (Some("dd"), None));
         let group = attribution.cgroup("/a").unwrap();
@@ -393,7 +406,7 @@ mod tests {
         assert_eq!((discards.discards_per_s, discards.discard_bytes_per_s), (4.0, 4.0 * 4096.0));
         assert!((discards.discards_in_flight - 4.0 * 200e-6).abs() < 1e-12, "{discards:?}");
         assert_eq!((discards.iops(), discards.writes_in_flight), (0.0, 0.0), "a discard is no write");
-        assert_eq!(now.written_back_bytes(3, None), 50 * 4096);
+        assert_eq!(now.written_back_bytes(3, None), 60 * 4096);
         assert_eq!(now.written_back_bytes(3, Some(SDA)), 0);
     }
 

@@ -1,7 +1,7 @@
 //! Arrays, device-mapper devices and network mounts of a stage, as guests have them. No udev runs there.
 
 use crate::stage::{Disk, Result, Stage, run};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Arrays have numbers of their own, each used once: the kernel log still names those of before.
@@ -64,15 +64,25 @@ impl Stage {
 
     /// Exports a directory in memory by NFS and mounts it over the loopback interface.
     pub fn nfs(&mut self) -> Result<PathBuf> {
+        let exported = self.new_dir("exported")?;
+        let path = exported.to_string_lossy().into_owned();
+        run("mount", &["-t", "tmpfs", "exported", &path])?;
+        let at = self.nfs_of(&exported);
+        self.remove_by(&["umount", "-l", &path]);
+        at
+    }
+
+    /// The same with this directory, the root of a mount.
+    pub fn nfs_of(&mut self, exported: &Path) -> Result<PathBuf> {
         // Otherwise the client finds that the server is on the same machine and goes around the network.
         let _ = run("modprobe", &["nfs", "localio_enabled=0"]);
         for module in ["nfsd", "nfsv4", "sch_netem"] {
             run("modprobe", &[module])?;
         }
-        let (exported, at) = (self.new_dir("exported")?, self.new_dir("nfs")?);
+        let at = self.new_dir("nfs")?;
         let script = format!(
             "mkdir -p /run/rpcbind; mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; \
-             echo 10 >/proc/fs/nfsd/nfsv4leasetime; pgrep rpcbind || rpcbind; mount -t tmpfs exported {0}; \
+             echo 10 >/proc/fs/nfsd/nfsv4leasetime; pgrep rpcbind || rpcbind; \
              exportfs -o rw,no_root_squash,fsid=0,insecure 127.0.0.1:{0} && rpc.nfsd -V 4.2 4; pgrep rpc.mountd || rpc.mountd",
             exported.display()
         );
@@ -80,7 +90,7 @@ impl Stage {
         let target = at.to_string_lossy().into_owned();
         run("timeout", &["60", "mount", "-t", "nfs4", "127.0.0.1:/", &target])?;
         self.remove_by(&["rpc.nfsd", "0"]);
-        self.remove_by(&["umount", "-l", &exported.to_string_lossy()]);
+        self.remove_by(&["exportfs", "-ua"]);
         self.remove_by(&["umount", "-fl", &target]);
         Ok(at)
     }

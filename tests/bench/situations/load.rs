@@ -59,6 +59,7 @@ pub fn run(words: &str) {
         "create" => create_files(&words),
         "compile" => compile(&words),
         "mmap" => read_mapped(&words),
+        "mapwrite" => write_mapped(&words),
         "program" => run_programs(&words),
         "memory" => use_memory(&words),
         _ if words.number("threads", 1) == 1 => Stream::new(&words, 0).run(),
@@ -222,6 +223,33 @@ fn read_mapped(words: &Words) {
         let _ = fadvise(&file, page as u64, std::num::NonZeroU64::new(ALIGNMENT as u64), Advice::DontNeed);
         pace.wait();
         std::hint::black_box(sum);
+    }
+}
+
+/// Changes pages of a mapped file at random, and syncs it after `sync` of them.
+#[allow(unsafe_code)]
+fn write_mapped(words: &Words) {
+    use rustix::mm::{MapFlags, MsyncFlags, ProtFlags};
+    let file = rustix::fs::open(Path::new(words.text("path")), OFlags::RDWR, Mode::empty());
+    let file = file.expect("the file of the load");
+    let size = rustix::fs::fstat(&file).expect("its size").st_size as usize;
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping; the file keeps its size.
+    let map = unsafe {
+        rustix::mm::mmap(std::ptr::null_mut(), size, access, MapFlags::SHARED | MapFlags::POPULATE, &file, 0)
+    };
+    let (map, mut random, mut pace) = (map.expect("a mapping"), 12345_u64, Pace::new(words));
+    for number in 1_u64.. {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let page = (random >> 33) as usize % (size / ALIGNMENT) * ALIGNMENT;
+        // SAFETY: within the mapping, which nothing else uses.
+        unsafe {
+            map.cast::<u8>().add(page).write_volatile(number as u8);
+            if number.is_multiple_of(words.number("sync", 100)) {
+                let _ = rustix::mm::msync(map, size, MsyncFlags::SYNC);
+            }
+        }
+        pace.wait();
     }
 }
 

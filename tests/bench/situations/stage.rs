@@ -89,7 +89,7 @@ impl Stage {
         let number = FIRST_LOOP * (1 + std::process::id() % 900) + LOOPS.fetch_add(1, Relaxed);
         let (name, path) = (format!("loop{number}"), format!("/dev/loop{number}"));
         let direct = format!("--direct-io={}", if direct_io { "on" } else { "off" });
-        run("losetup", &[&direct, &path, &file.to_string_lossy()])?;
+        run("losetup", &["--partscan", &direct, &path, &file.to_string_lossy()])?;
         self.loops.push(path.clone());
         self.disks.push(name.clone());
         Ok(Disk { name, path, server: None })
@@ -167,6 +167,11 @@ impl Stage {
         run("mount", &["-o", options, &disk.path, &at.to_string_lossy()])?;
         self.mounts.push(at.to_owned());
         Ok(())
+    }
+
+    /// A mount that the stage has made by itself, on top of those before.
+    pub fn add_mount(&mut self, at: &Path) {
+        self.mounts.push(at.to_owned());
     }
 
     pub fn unmount(&mut self, at: &Path) -> Result<()> {

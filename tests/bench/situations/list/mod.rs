@@ -5,6 +5,7 @@ mod devices;
 mod faults;
 mod groups;
 mod healthy;
+mod indirect;
 mod layers;
 mod memory;
 mod neighbours;
@@ -65,10 +66,12 @@ pub fn all() -> impl Iterator<Item = &'static Situation> {
         healthy::SITUATIONS,
         devices::SITUATIONS,
         neighbours::SITUATIONS,
+        indirect::SITUATIONS,
         stuck::SITUATIONS,
         faults::SITUATIONS,
         memory::SITUATIONS,
         layers::SITUATIONS,
+        indirect::IN_GUESTS,
         network::SITUATIONS,
         groups::SITUATIONS,
         layers::PATHS,
