@@ -59,7 +59,7 @@ fn read_sample(sources: &mut [Source], seq: u64) -> Sample {
 /// Traced I/O: a process that writes to the first disk, directly and by writeback, and an exited one.
 fn io_accounts(seconds: u64) -> Reading<Arc<IoAccountsRaw>> {
     let account = |pid, kind| IoAccount {
-        key: AccountKey { pid, device: DevId { major: 8, minor: 0 }, cgroup_id: 7, kind },
+        key: AccountKey { pid, device: DevId { major: 8, minor: 0 }, cgroup_id: 7, kind, is_stacked: false },
         requests: 100 * seconds,
         bytes: 409_600 * seconds,
         total_ns: 20_000_000 * seconds,

@@ -7,7 +7,8 @@
  * from the page cache are counted a second time, bio by bio, for the process that last dirtied the file, even after it
  * has exited: with their time if another process submits them, as a flusher does.
  *
- * Only request-based devices are seen, not bio-based ones (zram, dm, md).
+ * Of devices that take bios (zram, dm, md) each bio is counted in the same way, with STACKED in its kind: what dm and md get
+ * reaches the disks below as well.
  */
 #pragma once
 
@@ -15,7 +16,7 @@
 #define DISCARDED OTHER
 /* These count page cache (and swap) as it is written, for its dirtier; pid 0 if unknown. OWN_BACK: which submits it itself,
  * as by a sync. */
-enum { BACK = OTHER + 1, SWAPPED, METADATA, OWN_BACK };
+enum { BACK = OTHER + 1, SWAPPED, METADATA, OWN_BACK, STACKED = 16 };
 
 struct key {
 	u64 group; /* the directory's number in its hierarchy */
@@ -45,12 +46,17 @@ INLINE void mark_accounts_dirty(void)
 		*is_dirty = 1;
 }
 
-INLINE u64 group_of(struct request *rq)
+INLINE u64 group_of_bio(struct bio___owner *bio)
 {
 	if (!HAS(struct bio___owner, bi_blkg) || !HAS(struct kernfs_node, id))
 		return 0;
 	/* A null pointer on the way reads as 0. */
-	return ((struct request___owner *)rq)->bio->bi_blkg->blkcg->css.cgroup->kn->id;
+	return bio->bi_blkg->blkcg->css.cgroup->kn->id;
+}
+
+INLINE u64 group_of(struct request *rq)
+{
+	return group_of_bio(((struct request___owner *)rq)->bio);
 }
 
 /* Sets tgid and kind of the key for a bio of page cache: the process that dirtied it. */
@@ -73,24 +79,39 @@ INLINE void dirtier(struct bio___owner *bio, struct key *key)
 		key->tgid = which;
 }
 
+/* Whether it writes what no process waits for at once: page cache, not direct I/O. */
+INLINE bool is_cached_write(u32 flags)
+{
+	u32 direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
+
+	return (flags & direct) != direct;
+}
+
+/* Sets tgid and kind of the key for a bio that writes page cache, which `submitter` submits. */
+INLINE void set_dirtier(struct bio___owner *bio, u32 flags, struct key *key, u32 submitter)
+{
+	if (flags & FLAG(__REQ_SWAP)) {
+		key->tgid = 0;
+		key->kind = SWAPPED;
+		return;
+	}
+	dirtier(bio, key);
+	if (key->kind == BACK && key->tgid == submitter)
+		key->kind = OWN_BACK;
+}
+
 /* Further bios of a request are attributed like the last of these. */
 #define MOST_BIOS 32
 
 INLINE void written_back(struct request *rq, struct key *key, u32 bytes, u64 took)
 {
 	struct bio___owner *bio = ((struct request___owner *)rq)->bio;
-	u32 size, i, all = bytes, submitter = key->tgid, swap = rq->cmd_flags & FLAG(__REQ_SWAP);
+	u32 size, i, all = bytes, submitter = key->tgid;
 	struct account *a;
 
 	for (i = 0; i < MOST_BIOS && bio && bytes; i++) {
 		size = bio->bi_iter.bi_size;
-		if (swap) {
-			key->tgid = 0;
-			key->kind = SWAPPED;
-		} else
-			dirtier(bio, key);
-		if (key->kind == BACK && key->tgid == submitter)
-			key->kind = OWN_BACK;
+		set_dirtier(bio, rq->cmd_flags, key, submitter);
 		bio = bio->bi_next;
 		if (size > bytes || !bio || i == MOST_BIOS - 1)
 			size = bytes;
@@ -115,7 +136,7 @@ INLINE bool is_discard(u32 flags)
  * process, the group and the device; its kind is set here. */
 INLINE void charge(struct request *rq, struct key *key, u32 done, u32 left, bool last, u64 took)
 {
-	u32 flags = rq->cmd_flags, direct = FLAG(__REQ_SYNC) | FLAG(__REQ_IDLE);
+	u32 flags = rq->cmd_flags;
 	struct account *a;
 
 	key->kind = kind(flags, left);
@@ -128,7 +149,35 @@ INLINE void charge(struct request *rq, struct key *key, u32 done, u32 left, bool
 		if (last)
 			count_request(a, took);
 	}
-	if (key->kind == WRITE && done && (flags & direct) != direct)
+	if (key->kind == WRITE && done && is_cached_write(flags))
 		written_back(rq, key, done, last ? took : 0);
+	mark_accounts_dirty();
+}
+
+/* Counts a completed bio of a device that takes bios. `key` has the submitter, the group, the device and the kind. */
+INLINE void charge_bio(struct bio___owner *bio, struct key *key, u32 flags, u32 bytes, u64 took)
+{
+	u32 submitter = key->tgid, kind = key->kind;
+	struct account *a;
+
+	key->shard = this_shard();
+	key->kind = kind | STACKED;
+	a = account(key);
+	if (a) {
+		ADD(a->bytes, bytes);
+		count_request(a, took);
+	}
+	if (kind == WRITE && bytes && is_cached_write(flags)) {
+		set_dirtier(bio, flags, key, submitter);
+		kind = key->kind;
+		key->kind = kind | STACKED;
+		a = account(key);
+		if (a) {
+			ADD(a->requests, 1);
+			ADD(a->bytes, bytes);
+			if (kind == BACK)
+				ADD(a->ns, took);
+		}
+	}
 	mark_accounts_dirty();
 }

@@ -58,6 +58,9 @@ struct started {
 	struct series key;
 	u32 bytes;
 	u32 follows;
+	u64 group; /* the control group of the submitter */
+	u32 tgid;
+	u32 flags;
 };
 
 struct {
@@ -463,7 +466,7 @@ int rq_complete(u64 *ctx)
 SEC("tp_btf/block_bio_queue")
 int bio_queue(u64 *ctx)
 {
-	u64 key = subject(ctx, BIO_QUEUE_QUEUE);
+	u64 ids, key = subject(ctx, BIO_QUEUE_QUEUE);
 	struct bio *bio = (void *)key;
 	struct started s = { .ns = ktime_ns() };
 	struct gendisk *disk;
@@ -482,6 +485,13 @@ int bio_queue(u64 *ctx)
 		return 0;
 	s.key.dev = number(disk);
 	s.bytes = bio->bi_iter.bi_size;
+	if (WITH_ACCOUNTS) {
+		ids = current_ids();
+		keep_name(ids);
+		s.tgid = ids >> 32;
+		s.group = group_of_bio((void *)bio);
+		s.flags = bio->bi_opf;
+	}
 	s.follows = follows((u64)s.key.dev << 6, s.key.op, bio->bi_iter.bi_sector, s.bytes);
 	if (map_update(&bios, &key, &s, 0))
 		count_drop();
@@ -499,6 +509,11 @@ int bio_complete(u64 *ctx)
 		return 0;
 	of = *s;
 	map_delete(&bios, &key);
+	if (WITH_ACCOUNTS) {
+		struct key account = { .group = of.group, .tgid = of.tgid, .dev = of.key.dev, .kind = of.key.op };
+
+		charge_bio((void *)ctx[1], &account, of.flags, of.bytes, now - of.ns);
+	}
 	h = find(&of.key);
 	if (!h)
 		return 0;

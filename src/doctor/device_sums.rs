@@ -135,8 +135,16 @@ pub(super) struct DeviceSums {
 impl DeviceSums {
     /// Over the last `secs` seconds, as far as they were traced; `None` if they were not.
     pub(super) fn of(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
+        Self::of_devices(ctx, &counted_devices(ctx, id, secs), secs)
+    }
+
+    /// The same without looking below a device that has no I/O of its own.
+    pub(super) fn of_itself(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
+        Self::of_devices(ctx, &[id], secs)
+    }
+
+    fn of_devices(ctx: &RuleContext<'_>, devices: &[DevId], secs: f64) -> Option<Self> {
         let mut out = Self::default();
-        let devices = counted_devices(ctx, id, secs);
         // Tracing is loaded while the first ticks pass.
         let traced = ctx.window(secs).filter_map(|tick| Some((tick.io_attribution.ok()?, tick.interval_secs)));
         for (attribution, secs) in traced {
@@ -279,12 +287,14 @@ pub(super) fn counted_devices(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Ve
 }
 
 /// Kernel threads that do the I/O of others, by the beginning of their names. Other kernel threads do their own: they serve
-/// (nfsd), copy or compare the members of an array, compute its parity, encrypt.
-const WORKERS: [&str; 7] = ["kworker/", "jbd2/", "xfsaild/", "btrfs-", "kswapd", "loop", "flush-"];
+/// (nfsd), copy or compare the members of an array.
+const WORKERS: [&str; 8] = ["kworker/", "jbd2/", "xfsaild/", "btrfs-", "kswapd", "loop", "flush-", "dmcrypt_write/"];
 
 /// Whether it does the I/O of others. Workers of the kernel come and go; those that have ended are known by their names.
 fn is_worker(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
-    let has_name = |name: &str| WORKERS.iter().any(|begin| name.starts_with(begin));
+    // `md0_raid5`, not `md0_resync`.
+    let is_array = |name: &str| name.starts_with("md") && name.contains("_raid");
+    let has_name = |name: &str| is_array(name) || WORKERS.iter().any(|begin| name.starts_with(begin));
     match ctx.system.processes.find_by_pid(pid) {
         Some(row) => row.raw.kernel_thread && has_name(&row.comm()),
         None => traced_name(ctx, pid, secs).is_some_and(|name| name.starts_with("kworker/")),

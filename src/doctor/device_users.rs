@@ -97,7 +97,7 @@ impl DelayedUser {
 impl DeviceUsers {
     /// Means over the last `secs` seconds. `None` where nothing was attributed to the device.
     pub(super) fn traced(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Option<Self> {
-        if passes_on(ctx, id) && !is_main_user_below(ctx, id, secs) {
+        if counted_devices(ctx, id, secs) != [id] && !is_main_user_below(ctx, id, secs) {
             return None;
         }
         let mut sums = DeviceSums::of(ctx, id, secs)?;

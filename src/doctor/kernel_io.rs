@@ -2,7 +2,8 @@
 //!
 //! - **Page cache** that a flusher writes is of the process that dirtied it. The kernel side counts it request by request, with
 //!   its time.
-//! - **Loop devices**: what their threads read and write is of those that use them, as much as these do there.
+//! - **Devices above**: what threads read and write for a loop device, for encryption, parity or a snapshot is of those that
+//!   use that device.
 //! - **Commits**: journals and flushes are of the processes that sync.
 //!
 //! What is left belongs to nobody: metadata, swap, pages that were dirtied before tracing began.
@@ -45,8 +46,9 @@ impl DeviceSums {
         } else {
             self.share_out_by_bytes(&mut kernel);
         }
-        self.share_out_loops(&mut kernel, &loop_users(ctx, id, secs));
-        if has_times && !is_below_worker(ctx, id) {
+        self.share_out_loops(&mut kernel, &users_above(ctx, id, secs, |kind| kind == DeviceKind::Loop));
+        let is_shared_out = self.share_out_mapped(&kernel, ctx, id, secs);
+        if !is_shared_out && has_times && !is_below_worker(ctx, id) {
             self.share_out_commits(&kernel, &sync_calls(ctx, id, secs));
         }
     }
@@ -88,6 +90,28 @@ impl DeviceSums {
         self.give(&mut kernel.flushes, users, Requests::OnlyFlushes, |sum| &mut sum.flushes);
     }
 
+    /// What threads do for the users of mapped devices and arrays above this one, in proportion to what these have there and not
+    /// here. Where parity or copies for a snapshot are written as well, it is more than they do there. Returns whether there are
+    /// such users.
+    fn share_out_mapped(&mut self, kernel: &KernelIo, ctx: &RuleContext<'_>, id: DevId, secs: f64) -> bool {
+        let mut users = users_above(ctx, id, secs, has_worker);
+        for (pid, sum) in &mut users {
+            let here = self.processes.get(pid).map_or(Amount::default(), |here| here.amount(Requests::All));
+            sum.reads = sum.amount(Requests::All).without(here);
+        }
+        let all: f64 = users.values().map(|sum| sum.reads.queue).sum();
+        let of_kernel = kernel.reads.queue + kernel.writes.queue + kernel.flushes.queue;
+        let given = if is_below_worker(ctx, id) { 1.0 } else { share(all, of_kernel) };
+        for (pid, above) in users.iter().filter(|(_, above)| above.reads.queue > 0.0) {
+            let sum = self.processes.entry(*pid).or_default();
+            let of_all = given * above.reads.queue / all;
+            sum.reads.add(kernel.reads, of_all);
+            sum.writes.add(kernel.writes, of_all);
+            sum.flushes.add(kernel.flushes, of_all);
+        }
+        all > 0.0
+    }
+
     /// Gives of `kernel` as much as the users of loop devices have there, in proportion to their queue there.
     fn give(
         &mut self,
@@ -126,23 +150,35 @@ impl DeviceSums {
     }
 }
 
+/// Whether threads of the kernel may work for such a device at those below it.
+fn has_worker(kind: DeviceKind) -> bool {
+    use DeviceKind::{Bcache, Crypt, Dm, Drbd, Lvm, Md};
+    matches!(kind, Bcache | Crypt | Dm | Drbd | Lvm | Md)
+}
+
 /// Whether threads of the kernel work at this device for a device above it, as for encryption or parity: what they do there is
 /// no commit of a journal.
 fn is_below_worker(ctx: &RuleContext<'_>, id: DevId) -> bool {
-    use DeviceKind::{Bcache, Crypt, Dm, Drbd, Md};
-    let devices = ctx.system.topology.ok().map_or(&[][..], |topology| &topology.devices);
-    let has_worker = |kind| matches!(kind, Bcache | Crypt | Dm | Drbd | Md);
-    devices.iter().any(|device| has_worker(device.kind) && device.id != id && ctx.device_chain(device.id).contains(&id))
+    !devices_above(ctx, id, |kind| has_worker(kind) && kind != DeviceKind::Lvm).is_empty()
 }
 
-/// What each process has on loop devices with a backing file on this device.
-fn loop_users(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> BTreeMap<u32, Sum> {
+/// The devices of such a kind directly above a device, or on a partition of it.
+fn devices_above(ctx: &RuleContext<'_>, id: DevId, is_wanted: fn(DeviceKind) -> bool) -> Vec<DevId> {
+    let Some(topology) = ctx.system.topology.ok() else { return Vec::new() };
+    let is_here = |below: &DevId| {
+        let partition = topology.get(*below).filter(|device| device.kind == DeviceKind::Partition);
+        *below == id || partition.is_some_and(|partition| partition.parent == Some(id))
+    };
+    let above = topology.devices.iter().filter(|device| device.id != id && is_wanted(device.kind));
+    above.filter(|device| topology.devices_below(device).iter().any(is_here)).map(|device| device.id).collect()
+}
+
+/// What each process has on the devices of such a kind above a device.
+fn users_above(ctx: &RuleContext<'_>, id: DevId, secs: f64, is_wanted: fn(DeviceKind) -> bool) -> BTreeMap<u32, Sum> {
     let mut out = BTreeMap::<u32, Sum>::new();
-    let Some(topology) = ctx.system.topology.ok() else { return out };
-    let loops = topology.devices.iter().filter(|device| device.kind == DeviceKind::Loop && device.id != id);
-    for device in loops.filter(|device| ctx.device_chain(device.id).contains(&id)) {
-        let Some(mut sums) = DeviceSums::of(ctx, device.id, secs) else { continue };
-        sums.share_out_kernel_io(ctx, device.id, secs);
+    for above in devices_above(ctx, id, is_wanted) {
+        let Some(mut sums) = DeviceSums::of_itself(ctx, above, secs) else { continue };
+        sums.share_out_kernel_io(ctx, above, secs);
         for (pid, sum) in sums.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread) {
             out.entry(*pid).or_default().merge(sum);
         }

@@ -205,10 +205,15 @@ pub(crate) fn tracing_starts(w: &mut Wire, base: &Sample, cur: &mut Sample) -> C
     Ok(())
 }
 
+/// Added to the kind of an account of a device that takes bios.
+const STACKED: u64 = 64;
+
 fn account_key(w: &mut Wire, key: &mut AccountKey) -> Coded {
-    let mut kind = key.kind as u64;
+    let mut kind = key.kind as u64 + if key.is_stacked { STACKED } else { 0 };
     w.nums([&mut key.pid, &mut key.device.major, &mut key.device.minor])?;
     w.nums([&mut key.cgroup_id, &mut kind])?;
+    key.is_stacked = kind >= STACKED;
+    let kind = kind % STACKED;
     key.kind = *AccountKind::VARIANTS.get(kind as usize).ok_or(DecodeError("an account is of an unknown kind"))?;
     Ok(())
 }
@@ -277,11 +282,12 @@ mod tests {
     }
 
     fn any_accounts() -> impl Strategy<Value = Reading<Arc<IoAccountsRaw>>> {
-        let key =
-            (0..5u32, 0..3u32, any::<u8>(), 0..AccountKind::VARIANTS.len()).prop_map(|(pid, minor, group, kind)| {
-                let device = DevId { major: 8, minor };
-                AccountKey { pid, device, cgroup_id: u64::from(group), kind: AccountKind::VARIANTS[kind] }
-            });
+        let any_kind = (0..AccountKind::VARIANTS.len(), any::<bool>());
+        let key = (0..5u32, 0..3u32, any::<u8>(), any_kind).prop_map(|(pid, minor, group, (kind, is_stacked))| {
+            let device = DevId { major: 8, minor };
+            let kind = AccountKind::VARIANTS[kind];
+            AccountKey { pid, device, cgroup_id: u64::from(group), kind, is_stacked }
+        });
         let values = (any::<u64>(), any::<u64>(), any::<u64>(), any_histogram(LATENCY_BUCKETS));
         let accounts = proptest::collection::btree_map(key, values, 0..6);
         let names = proptest::collection::btree_map(0..9u32, "[a-z]{0,9}", 0..4);

@@ -20,9 +20,12 @@ const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.
 pub(super) const IDLE_READS: u32 = 60;
 
+/// Added to the kind by the kernel side for devices that take bios.
+const STACKED: u32 = 16;
+
 /// Kinds as numbered by the kernel side.
 fn parse_kind(n: u32) -> Option<AccountKind> {
-    Some(match n {
+    Some(match n & !STACKED {
         0 => AccountKind::Read,
         1 => AccountKind::Write,
         2 => AccountKind::Flush,
@@ -41,6 +44,7 @@ pub(crate) fn parse_key(bytes: &[u8; KEY_LEN]) -> Option<AccountKey> {
         device: unpack_device(read_u32(bytes, 12)),
         cgroup_id: read_u64(bytes, 0),
         kind: parse_kind(read_u32(bytes, 16))?,
+        is_stacked: read_u32(bytes, 16) & STACKED != 0,
     })
 }
 
@@ -195,7 +199,13 @@ mod tests {
         let dev = DevId { major: 259, minor: 5 };
         assert_eq!(
             parse_key(&bytes),
-            Some(AccountKey { pid: 77, device: dev, cgroup_id: 0x1_0000_0002, kind: AccountKind::Writeback })
+            Some(AccountKey {
+                pid: 77,
+                device: dev,
+                cgroup_id: 0x1_0000_0002,
+                kind: AccountKind::Writeback,
+                is_stacked: false
+            })
         );
         bytes[16] = 3;
         assert_eq!(parse_key(&bytes).map(|key| key.kind), Some(AccountKind::Discard));
@@ -203,6 +213,9 @@ mod tests {
         assert_eq!(parse_key(&bytes).map(|key| key.kind), Some(AccountKind::OwnWriteback));
         bytes[16] = 8;
         assert_eq!(parse_key(&bytes), None);
+        bytes[16] = 17;
+        let stacked = parse_key(&bytes).unwrap();
+        assert_eq!((stacked.kind, stacked.is_stacked), (AccountKind::Write, true));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::model::snapshot::Snapshot;
 use std::sync::Arc;
 
 fn owner_io(pid: u32, id: DevId, rates: IoRates) -> OwnerIo<u32> {
-    OwnerIo { owner: pid, total: rates, devices: vec![DeviceIo { device: id, rates }] }
+    OwnerIo { owner: pid, total: rates, devices: vec![DeviceIo { device: id, is_stacked: false, rates }] }
 }
 
 fn set_attribution(t: &mut Snapshot, processes: Vec<OwnerIo<u32>>) {

@@ -24,7 +24,7 @@ fn shares(id: DevId, requests: Requests, rates: &[(u32, DevId, IoRates)]) -> Vec
     let mut machine = TestMachine::new();
     machine.ticks(8, |tick| {
         let io = |(pid, device, rates): &(u32, DevId, IoRates)| {
-            let devices = vec![DeviceIo { device: *device, rates: *rates }];
+            let devices = vec![DeviceIo { device: *device, is_stacked: false, rates: *rates }];
             OwnerIo { owner: *pid, total: *rates, devices }
         };
         let name = |pid| if SERVER.contains(&pid) { "nfsd".into() } else { format!("task{pid}").into() };

@@ -121,7 +121,8 @@ fn a_server_that_does_not_answer_is_named() {
 
 fn set_io(t: &mut Snapshot, device: crate::model::disk::DevId) {
     let rates = IoRates { reads_in_flight: 2.0, reads_per_s: 50.0, ..IoRates::default() };
-    let processes = vec![OwnerIo { owner: 901, total: rates, devices: vec![DeviceIo { device, rates }] }];
+    let processes =
+        vec![OwnerIo { owner: 901, total: rates, devices: vec![DeviceIo { device, is_stacked: false, rates }] }];
     let names = vec![(901, "shop".into())];
     t.io_attribution = Reading::Ok(Arc::new(IoAttribution { processes, names, ..IoAttribution::default() }));
 }

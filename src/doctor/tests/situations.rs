@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 fn set_children(t: &mut Snapshot, children: &[(u32, &str)]) {
     let rates = IoRates { writes_in_flight: 2.0, writes_per_s: 50.0, ..IoRates::default() };
-    let io = |pid| OwnerIo { owner: pid, total: rates, devices: vec![DeviceIo { device: SDA, rates }] };
+    let io =
+        |pid| OwnerIo { owner: pid, total: rates, devices: vec![DeviceIo { device: SDA, is_stacked: false, rates }] };
     let processes = children.iter().map(|(pid, _)| io(*pid)).collect();
     let names = children.iter().map(|(pid, name)| (*pid, (*name).into())).collect();
     t.io_attribution = Reading::Ok(Arc::new(IoAttribution { processes, names, ..IoAttribution::default() }));

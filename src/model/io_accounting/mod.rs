@@ -57,6 +57,8 @@ pub struct AccountKey {
     pub cgroup_id: u64,
     /// Kind of I/O.
     pub kind: AccountKind,
+    /// The device takes bios (dm, md, zram). Of dm and md the disks below get the same I/O once more.
+    pub is_stacked: bool,
 }
 
 /// Counters since the account was opened.
@@ -97,7 +99,7 @@ impl IoAccountsRaw {
         let from = self.accounts.partition_point(|a| a.key.pid < pid);
         let own = self.accounts[from..].iter().take_while(|a| a.key.pid == pid);
         let is_writeback = |kind| matches!(kind, AccountKind::Writeback | AccountKind::OwnWriteback);
-        own.filter(|a| is_writeback(a.key.kind) && dev.is_none_or(|dev| dev == a.key.device))
+        own.filter(|a| is_writeback(a.key.kind) && dev.map_or(!a.key.is_stacked, |dev| dev == a.key.device))
             .fold(0, |sum, a| sum.saturating_add(a.bytes))
     }
 }

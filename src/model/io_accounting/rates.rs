@@ -58,6 +58,8 @@ impl IoRates {
 pub struct DeviceIo {
     /// The whole device.
     pub device: DevId,
+    /// It takes bios (dm, md, zram).
+    pub is_stacked: bool,
     pub rates: IoRates,
 }
 
@@ -66,7 +68,7 @@ pub struct DeviceIo {
 pub struct OwnerIo<W> {
     /// The process or control group.
     pub owner: W,
-    /// On all devices.
+    /// On all devices that have requests: what dm and md get comes to the disks below as well.
     pub total: IoRates,
     pub devices: Vec<DeviceIo>,
 }
@@ -172,18 +174,24 @@ impl IoAccountSum {
 }
 
 /// Sums by owner, in total and by device.
-struct IoAccountSums<W>(BTreeMap<W, (IoAccountSum, BTreeMap<DevId, IoAccountSum>)>);
+struct IoAccountSums<W>(BTreeMap<W, (IoAccountSum, BTreeMap<(DevId, bool), IoAccountSum>)>);
 
 impl<W: Ord> IoAccountSums<W> {
     fn add(&mut self, who: W, now: &IoAccount, before: Option<&IoAccount>) {
         let (total, devices) = self.0.entry(who).or_default();
-        total.add(now, before);
-        devices.entry(now.key.device).or_default().add(now, before);
+        if !now.key.is_stacked {
+            total.add(now, before);
+        }
+        devices.entry((now.key.device, now.key.is_stacked)).or_default().add(now, before);
     }
 
     fn into_owner_io(self, secs: f64) -> Vec<OwnerIo<W>> {
         let all = self.0.into_iter().map(|(who, (total, devices))| {
-            let on = devices.into_iter().map(|(id, sum)| DeviceIo { device: id, rates: sum.rates(secs) });
+            let on = devices.into_iter().map(|((device, is_stacked), sum)| DeviceIo {
+                device,
+                is_stacked,
+                rates: sum.rates(secs),
+            });
             OwnerIo { owner: who, total: total.rates(secs), devices: on.collect() }
         });
         all.collect()
@@ -250,7 +258,8 @@ impl IoAttribution {
     pub fn main_device(&self, pid: u32) -> Option<DevId> {
         let bytes =
             |io: &DeviceIo| io.rates.read_bytes_per_s + io.rates.write_bytes_per_s + io.rates.writeback_bytes_per_s;
-        let busiest = self.process(pid)?.devices.iter().max_by(|a, b| bytes(a).total_cmp(&bytes(b)))?;
+        let with_requests = self.process(pid)?.devices.iter().filter(|io| !io.is_stacked);
+        let busiest = with_requests.max_by(|a, b| bytes(a).total_cmp(&bytes(b)))?;
         Some(busiest.device)
     }
 
@@ -357,11 +366,12 @@ mod tests {
 
     const SDA: DevId = DevId { major: 8, minor: 0 };
     const SDB: DevId = DevId { major: 8, minor: 16 };
+    const DM: DevId = DevId { major: 253, minor: 0 };
 
     fn account(pid: u32, dev: DevId, kind: AccountKind, requests: u64) -> IoAccount {
         let times = SparseHistogram::from_sparse([(12, requests as u32)]);
         IoAccount {
-            key: AccountKey { pid, device: dev, cgroup_id: 7, kind },
+            key: AccountKey { pid, device: dev, cgroup_id: 7, kind, is_stacked: dev == DM },
             requests,
             bytes: requests * 4096,
             total_ns: requests * 200_000,
@@ -383,6 +393,7 @@ mod tests {
             account(3, SDB, AccountKind::Write, 60),
             account(3, SDB, AccountKind::Writeback, 50),
             account(3, SDB, AccountKind::OwnWriteback, 10),
+            account(3, DM, AccountKind::Write, 40),
             account(5, SDB, AccountKind::Flush, 2),
             account(6, SDB, AccountKind::Discard, 8),
             account(9, SDA, AccountKind::Read, 5),
@@ -408,6 +419,7 @@ mod tests {
         assert_eq!((discards.iops(), discards.writes_in_flight), (0.0, 0.0), "a discard is no write");
         assert_eq!(now.written_back_bytes(3, None), 60 * 4096);
         assert_eq!(now.written_back_bytes(3, Some(SDA)), 0);
+        assert_eq!(dd.on_device(DM).map(|io| io.writes_per_s), Some(20.0), "and not once more in the total");
     }
 
     #[test]

@@ -83,7 +83,13 @@ fn io_accounts(rng: &mut TestRng, tick: u64) -> IoAccountsRaw {
         for kind in AccountKind::VARIANTS[..6].iter().copied() {
             if rng.below(3) > 0 {
                 let device = DevId { major: 8, minor: pid % 2 };
-                keys.push(AccountKey { pid, device, cgroup_id: 9_000_000_000 + u64::from(pid), kind });
+                keys.push(AccountKey {
+                    pid,
+                    device,
+                    cgroup_id: 9_000_000_000 + u64::from(pid),
+                    kind,
+                    is_stacked: false,
+                });
             }
         }
     }

@@ -264,6 +264,7 @@ mod tests {
             owner: pid,
             total: IoRates::default(),
             devices: vec![DeviceIo {
+                is_stacked: false,
                 device,
                 rates: IoRates { write_bytes_per_s: bytes, writes_per_s: 10.0, ..IoRates::default() },
             }],
@@ -333,6 +334,7 @@ mod tests {
             owner: pid,
             total: IoRates::default(),
             devices: vec![DeviceIo {
+                is_stacked: false,
                 device: FAST,
                 rates: IoRates { write_bytes_per_s: bytes, writes_per_s, ..IoRates::default() },
             }],

@@ -157,7 +157,7 @@ mod tests {
         let io = |(pid, device): &(u32, DevId)| OwnerIo {
             owner: *pid,
             total: rates,
-            devices: vec![DeviceIo { device: *device, rates }],
+            devices: vec![DeviceIo { device: *device, is_stacked: false, rates }],
         };
         let attribution = IoAttribution { processes: users.iter().map(io).collect(), ..IoAttribution::default() };
         machine.system.processes.set_io_attribution(Some(Arc::new(attribution)));

@@ -95,6 +95,7 @@ pub const SITUATIONS: &[Situation] = &[
             let (slow, [first, second]) = partitions(stage)?;
             let at = stage.format("ext4", &second)?;
             let table = stage.file(&at, "table", 64)?;
+            without_writeback_throttling(&slow)?;
             stage.behave(&slow, "slots=2 read=2 write=2 mb_per_s=40");
             stage.load("imager", &format!("op=write bs=1048576 mb=300 fsync=100 path={}", first.path))?;
             stage.load_on("shop", &table, READ)?;
@@ -259,8 +260,8 @@ pub const IN_GUESTS: &[Situation] = &[
         "an NFS client scans a disk that its server shares; a program of the server reads it",
         12.0,
         |stage| {
-            let (slow, at) = stage.served("ext4", 512)?;
-            let (index, table) = (stage.file(&at, "index", 64)?, stage.file(&at, "table", 64)?);
+            let (slow, at) = stage.served("ext4", 1024)?;
+            let (index, table) = (stage.file(&at, "index", 500)?, stage.file(&at, "table", 64)?);
             let exported = stage.nfs_of(&at)?;
             stage.behave(&slow, ONE_BY_ONE);
             stage.load_on("scan", &exported.join(index.file_name().ok_or("no name")?), SCAN)?;
