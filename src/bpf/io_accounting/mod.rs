@@ -28,9 +28,8 @@ const NAME_SLOTS: u32 = 4096;
 pub(super) const NAME_LEN: usize = 20;
 /// `SHARDS` in `assets/trace/account.h`: CPUs with a shard of their own in each account.
 const SHARDS: usize = 8;
-/// Devices that take bios have no requests.
-const BIO_DEVICES_NOTE: &str =
-    "bio-based devices (zram, dm, md) are not counted by process; the devices below them are";
+/// Devices that take bios have no requests, for which files are counted.
+const BIO_DEVICES_NOTE: &str = "bio-based devices (zram, dm, md) are not counted by file; the devices below them are";
 
 pub struct IoAccountingProbe {
     _programs: Arc<Mutex<Ebpf>>,
@@ -183,7 +182,9 @@ impl OwnerPrograms {
             // The first of the two tracepoints identifies the submitter.
             false => &[RQ_INSERT, ("rq_issue", "block_rq_issue"), complete],
         };
-        Ok((self.attach_points(programs, kernel, points)?, None))
+        let mut unavailable = self.attach_points(programs, kernel, points)?;
+        unavailable.insert(0, BIO_DEVICES_NOTE.to_owned());
+        Ok((unavailable, None))
     }
 
     fn attach_points(
@@ -193,7 +194,7 @@ impl OwnerPrograms {
         requests: &[(&str, &str)],
     ) -> Result<Vec<String>, ProbeUnavailable> {
         attach_all(programs, &kernel.btf, requests)?;
-        let mut unavailable = vec![BIO_DEVICES_NOTE.to_owned()];
+        let mut unavailable = Vec::new();
         let point = if self.has_dirty_folio { "writeback_dirty_folio" } else { "writeback_dirty_page" };
         let dirtied = attach_all(programs, &kernel.btf, &[("dirtied", point)]);
         note_missing(&mut unavailable, "writeback by process", &dirtied);

@@ -83,7 +83,7 @@ impl Stage {
         let script = format!(
             "mkdir -p /run/rpcbind; mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd; \
              echo 10 >/proc/fs/nfsd/nfsv4leasetime; pgrep rpcbind || rpcbind; \
-             exportfs -o rw,no_root_squash,fsid=0,insecure 127.0.0.1:{0} && rpc.nfsd -V 4.2 4; pgrep rpc.mountd || rpc.mountd",
+             exportfs -o rw,no_root_squash,fsid=0,insecure 127.0.0.1:{0} && rpc.nfsd -V 4.2 8; pgrep rpc.mountd || rpc.mountd",
             exported.display()
         );
         run("bash", &["-c", &script])?;

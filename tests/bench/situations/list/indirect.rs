@@ -250,7 +250,7 @@ pub const IN_GUESTS: &[Situation] = &[
         12.0,
         |stage| {
             let (slow, upper, at) = below(stage, with_snapshot)?;
-            import_and_shop(stage, &at, "op=randwrite direct=1 threads=4")?;
+            import_and_shop(stage, &at, "op=randwrite direct=1 threads=8")?;
             let truth = on(&slow, LOUD).culprits("import").victims("shop");
             Ok(Truth { other_disks: vec![upper.name], ..truth })
         },
