@@ -17,7 +17,7 @@ use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey, WaitReason};
 use crate::sanitize::sanitize;
 use aya::Ebpf;
 use rustix::time::ClockId;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -112,11 +112,64 @@ pub(super) struct WaitTables {
     current_period: u64,
     symbols: Symbols,
     classes: HashMap<(i32, u32), Class>,
-    /// Number and time of the waits of a key at the last reading, and readings since they changed.
-    last_seen: HashMap<[u8; KEY_LEN], (u64, u32)>,
-    /// What was reported: a wait that ends between the readings of two maps must not make it less.
-    reported: BTreeMap<WaitKey, StallCounter>,
+    last_seen: LastSeen,
+    totals: Totals,
     files: BTreeMap<FileId, Arc<FileName>>,
+}
+
+/// Number of the waits of a key at the last reading, and readings since it changed.
+type LastSeen = HashMap<[u8; KEY_LEN], (u64, u32)>;
+
+/// What makes the sums of a reading no less than those of the one before.
+#[derive(Default)]
+struct Totals {
+    /// A wait that ends between the readings of two maps is in neither.
+    reported: BTreeMap<WaitKey, StallCounter>,
+    /// Several keys of the kernel side, as those of two stacks, are summed up in one; some of them may have been removed.
+    removed: BTreeMap<WaitKey, StallCounter>,
+}
+
+impl Totals {
+    /// Adds what was removed. A wait that is in neither of two maps counts in full at the next reading.
+    fn complete(&mut self, sums: &mut BTreeMap<WaitKey, StallCounter>) {
+        self.reported.retain(|key, _| sums.contains_key(key));
+        self.removed.retain(|key, _| sums.contains_key(key));
+        for (key, sum) in sums {
+            add_counter(sum, self.removed.get(key).copied().unwrap_or_default());
+            let last = self.reported.entry(key.clone()).or_default();
+            sum.count = sum.count.max(last.count);
+            sum.total_ns = sum.total_ns.max(last.total_ns);
+            *last = *sum;
+        }
+    }
+
+    /// Notes that a part of the sum of a key will not be read again.
+    fn note_removed(&mut self, key: WaitKey, counter: StallCounter) {
+        add_counter(self.removed.entry(key).or_default(), StallCounter { max_ns: 0, ..counter });
+    }
+}
+
+fn add_counter(sum: &mut StallCounter, more: StallCounter) {
+    sum.count = sum.count.saturating_add(more.count);
+    sum.total_ns = sum.total_ns.saturating_add(more.total_ns);
+    sum.max_ns = sum.max_ns.max(more.max_ns);
+}
+
+/// The indices of the keys to remove: those that were idle for long, and all idle ones if the table is almost full. A key
+/// with a wait that has not ended stays.
+fn find_idle(last_seen: &mut LastSeen, ended: &[([u8; KEY_LEN], Vec<u8>)], open: &[OpenWait]) -> Vec<usize> {
+    let is_full = ended.len() > MAX_WAITS / 2;
+    let is_open: HashSet<&[u8; KEY_LEN]> = open.iter().map(|wait| &wait.key).collect();
+    let mut idle = Vec::new();
+    for (at, (key, value)) in ended.iter().enumerate() {
+        let count = read_u64(value, 0);
+        let seen = last_seen.entry(*key).or_insert((count, 0));
+        *seen = (count, if seen.0 == count { seen.1.saturating_add(1) } else { 0 });
+        if (seen.1 >= IDLE_READS || (is_full && seen.1 > 1)) && !is_open.contains(key) {
+            idle.push(at);
+        }
+    }
+    idle
 }
 
 /// Sums of a reading.
@@ -139,8 +192,8 @@ impl WaitTables {
             current_period: 0,
             symbols,
             classes: HashMap::new(),
-            last_seen: HashMap::new(),
-            reported: BTreeMap::new(),
+            last_seen: LastSeen::new(),
+            totals: Totals::default(),
             files: BTreeMap::new(),
         })
     }
@@ -166,8 +219,8 @@ impl WaitTables {
             let counter = StallCounter { count: 1, total_ns: ns, max_ns: ns };
             self.add(&mut sums, &wait.key, counter, (&wait.comm, &wait.holder));
         }
-        self.remove_idle(&ended)?;
-        self.keep_increasing(&mut sums.waits);
+        self.totals.complete(&mut sums.waits);
+        self.remove_idle(&ended, &open, last_period)?;
         self.read_files(&sums.waits)?;
         Ok(TaskWaitsRaw {
             accounts: sums.waits.into_iter().map(|(key, waits)| WaitAccount { key, waits }).collect(),
@@ -209,12 +262,12 @@ impl WaitTables {
         Ok(())
     }
 
-    fn add(&self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
-        let key = parse_key(key);
-        let Some(Some((reason, function, is_fault))) = self.classes.get(&(key.stack, key.flags)) else { return };
+    /// What a key is summed up in; `None` for a sleep that is no wait.
+    fn wait_key(&self, key: &KernelKey) -> Option<WaitKey> {
+        let (reason, function, is_fault) = self.classes.get(&(key.stack, key.flags))?.as_ref()?;
         let [of_call, of_request] = key.files;
         let file = if *is_fault || of_call == FileId::default() { of_request } else { of_call };
-        let wait = WaitKey {
+        Some(WaitKey {
             pid: key.pid,
             starttime: key.starttime,
             reason: *reason,
@@ -222,11 +275,13 @@ impl WaitTables {
             device: unpack_device(key.device),
             holder: key.holder,
             function: function.clone(),
-        };
-        let sum = sums.waits.entry(wait).or_default();
-        sum.count += counter.count;
-        sum.total_ns = sum.total_ns.saturating_add(counter.total_ns);
-        sum.max_ns = sum.max_ns.max(counter.max_ns);
+        })
+    }
+
+    fn add(&self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
+        let key = parse_key(key);
+        let Some(wait) = self.wait_key(&key) else { return };
+        add_counter(sums.waits.entry(wait).or_default(), counter);
         for (pid, name) in [(key.pid, names.0), (key.holder, names.1)] {
             if pid > 0 {
                 sums.names.entry(pid).or_insert_with(|| sanitize(c_string(name)).into());
@@ -234,32 +289,15 @@ impl WaitTables {
         }
     }
 
-    /// A wait that ended between the readings of the two maps is in neither, and counts in full at the next reading.
-    fn keep_increasing(&mut self, sums: &mut BTreeMap<WaitKey, StallCounter>) {
-        self.reported.retain(|key, _| sums.contains_key(key));
-        for (key, sum) in sums {
-            let last = self.reported.entry(key.clone()).or_default();
-            sum.count = sum.count.max(last.count);
-            sum.total_ns = sum.total_ns.max(last.total_ns);
-            *last = *sum;
-        }
-    }
-
-    /// Removes waits that were idle for long, and all idle ones if the table is almost full.
-    fn remove_idle(&mut self, ended: &[([u8; KEY_LEN], Vec<u8>)]) -> io::Result<()> {
-        let is_full = ended.len() > MAX_WAITS / 2;
-        let mut idle = Vec::new();
-        for (key, value) in ended {
-            let count = read_u64(value, 0);
-            let seen = self.last_seen.entry(*key).or_insert((count, 0));
-            *seen = (count, if seen.0 == count { seen.1 + 1 } else { 0 });
-            if seen.1 >= IDLE_READS || (is_full && seen.1 > 1) {
-                idle.push(*key);
-            }
-        }
-        for key in &idle {
+    /// Removes the idle ones of `ended`, which were read in `period`.
+    fn remove_idle(&mut self, ended: &[([u8; KEY_LEN], Vec<u8>)], open: &[OpenWait], period: u64) -> io::Result<()> {
+        for at in find_idle(&mut self.last_seen, ended, open) {
+            let (key, value) = &ended[at];
             self.waits.remove(key)?;
             self.last_seen.remove(key);
+            if let Some(wait) = self.wait_key(&parse_key(key)) {
+                self.totals.note_removed(wait, parse_stall(&value[..KIND_LEN], period, 1));
+            }
         }
         if self.last_seen.len() > ended.len() {
             self.last_seen.retain(|key, _| ended.iter().any(|(there, _)| there == key));
@@ -315,5 +353,42 @@ mod tests {
         assert!(parse_thread(&slot).is_none());
         slot[..8].copy_from_slice(&9u64.to_ne_bytes());
         assert_eq!(parse_thread(&slot).map(|wait| (wait.since, wait.key)), Some((9, key_bytes())));
+    }
+
+    fn waits(count: u64, total_ns: u64) -> StallCounter {
+        StallCounter { count, total_ns, max_ns: 0 }
+    }
+
+    #[test]
+    fn waits_of_a_key_count_on_after_another_one_of_the_same_sum_was_removed() {
+        let (mut totals, key) = (Totals::default(), WaitKey { pid: 77, ..WaitKey::default() });
+        let read = |totals: &mut Totals, sum| {
+            let mut sums = BTreeMap::from([(key.clone(), sum)]);
+            totals.complete(&mut sums);
+            sums[&key]
+        };
+        // One stack has waited for 1000 ns and is idle, the other one goes on.
+        assert_eq!(read(&mut totals, waits(12, 1200)), waits(12, 1200));
+        totals.note_removed(key.clone(), waits(10, 1000));
+        assert_eq!(read(&mut totals, waits(3, 250)), waits(13, 1250));
+        assert_eq!(read(&mut totals, waits(2, 240)), waits(13, 1250), "a wait that is in neither map");
+        assert_eq!(read(&mut totals, waits(4, 400)), waits(14, 1400));
+        totals.complete(&mut BTreeMap::new());
+        assert_eq!(read(&mut totals, waits(1, 10)), waits(1, 10), "all keys of it were removed");
+    }
+
+    #[test]
+    fn a_key_with_a_wait_that_has_not_ended_is_not_idle() {
+        let key = |pid: u32| {
+            let mut bytes = key_bytes();
+            bytes[40..44].copy_from_slice(&pid.to_ne_bytes());
+            bytes
+        };
+        let ended = [77, 78].map(|pid| (key(pid), vec![0; WAIT_LEN]));
+        let open = [OpenWait { key: key(78), since: 1, comm: [0; COMM_LEN], holder: [0; COMM_LEN] }];
+        let mut last_seen = LastSeen::new();
+        assert!((0..IDLE_READS - 1).all(|_| find_idle(&mut last_seen, &ended, &open).is_empty()));
+        assert_eq!(find_idle(&mut last_seen, &ended, &open), [0]);
+        assert_eq!(find_idle(&mut last_seen, &ended, &[]), [0, 1]);
     }
 }
