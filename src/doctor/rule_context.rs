@@ -18,7 +18,7 @@ use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
 use crate::sanitize::sanitize;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Outcome of a rule besides its findings.
@@ -307,6 +307,12 @@ impl<'a> RuleContext<'a> {
             }
             _ => vec![id],
         }
+    }
+
+    /// These devices and those below them, each once.
+    pub(super) fn device_chains(&self, ids: &[DevId]) -> Vec<DevId> {
+        let mut seen = BTreeSet::new();
+        ids.iter().flat_map(|id| self.device_chain(*id)).filter(|id| seen.insert(*id)).collect()
     }
 
     /// A finding about a device, which concerns the devices below it as well.
