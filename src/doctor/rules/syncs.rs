@@ -7,6 +7,7 @@ use super::prelude::*;
 use crate::doctor::device_users::{DeviceUsers, MAIN_DEVICE_SHARE, Requests};
 use crate::doctor::rule_context::IoTask;
 use crate::doctor::storage_class::{ClassLimits, StorageClass};
+use crate::model::latency::{LatencySummary, SparseHistogram};
 use crate::model::reading::Reading;
 use crate::model::syncs::{ON_CPU, SyncActivity, SyncRate, is_not_requested, wait_text};
 use std::collections::HashMap;
@@ -44,10 +45,25 @@ struct SyncWaiter {
     typical_ms: f64,
     /// The longest sync above the tracing threshold; 0: none.
     max_ms: f64,
+    /// The calls for that file that ended in the window; `None` if none did.
+    ended: Option<LatencySummary>,
     /// The file it waits for most, from the newest tick.
     file: SyncRate,
     /// The devices that hold the file system, the main one first; where they are not known the number of the file system.
     devices: Vec<DevId>,
+}
+
+impl SyncWaiter {
+    /// Of the calls that ended in the window.
+    fn p99_ms(&self) -> Option<f64> {
+        self.ended.map(|calls| calls.p99 / 1e3)
+    }
+
+    /// The longest in the window, running ones included; `None` if none has ended or is long.
+    fn longest_ms(&self) -> Option<f64> {
+        let ended = self.ended.map(|calls| calls.max / 1e3);
+        ended.into_iter().chain((self.max_ms > 0.0).then_some(self.max_ms)).max_by(f64::total_cmp)
+    }
 }
 
 /// Syncs above the tracing threshold within the window, running ones included.
@@ -135,15 +151,15 @@ fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<
             mean_ms,
             typical_ms: if long_dominate { mean_ms.max(long.total_ms / f64::from(long.calls)) } else { mean_ms },
             max_ms: long.max_ms,
+            ended: ended_calls(ctx, file),
             file: file.clone(),
             devices,
         })
     };
     let is_slow = |waiter: &SyncWaiter| {
         let slow_ms = (limits(ctx, waiter).slow_ms / 2.0).max(FAST_SYNC_MS);
-        let p99_ms = waiter.file.latency.map_or(0.0, |latency| latency.p99 / 1e3);
         waiter.wait_pct >= BEHIND_STREAM_MIN_PCT
-            && waiter.typical_ms.max(p99_ms) >= slow_ms
+            && waiter.typical_ms.max(waiter.p99_ms().unwrap_or(0.0)) >= slow_ms
             && !ctx.is_own_process(waiter.pid)
     };
     let mut out: Vec<SyncWaiter> = totals.into_iter().filter_map(waiter).filter(is_slow).collect();
@@ -162,6 +178,14 @@ fn devices_of(ctx: &RuleContext<'_>, rate: &SyncRate) -> Option<Vec<DevId>> {
 fn limits(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> ClassLimits {
     let classes = waiter.devices.iter().map(|id| ctx.storage_class(*id));
     classes.min_by_key(|class| *class as u8).unwrap_or(StorageClass::Virtual).limits()
+}
+
+/// The calls for a file that ended in the window: percentiles since tracing began would remember a slow phase for hours.
+fn ended_calls(ctx: &RuleContext<'_>, of: &SyncRate) -> Option<LatencySummary> {
+    let key = of.file.key();
+    let rows = traced_ticks(ctx).flat_map(|(_, syncs)| &syncs.rows).filter(|row| row.file.key() == key);
+    let calls = SparseHistogram::sum(rows.map(|row| &row.ended));
+    of.summary_of(&calls)
 }
 
 /// `sda1`, `sda2, sdb2`.
@@ -222,7 +246,7 @@ fn find_untraced_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<St
 /// `62% of its time, p99 180 ms`, or the longest sync where few are long.
 fn wait_summary(waiter: &SyncWaiter) -> String {
     let share = format::percent(waiter.wait_pct.min(100.0));
-    let tail = match waiter.file.latency.map(|latency| latency.p99 / 1e3) {
+    let tail = match waiter.p99_ms() {
         Some(p99) if p99 >= waiter.mean_ms || waiter.max_ms == 0.0 => format!(", p99 {}", format::ms(p99)),
         _ if waiter.max_ms > 0.0 => format!(", max {}", format::ms(waiter.max_ms)),
         _ => String::new(),
@@ -246,7 +270,7 @@ fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWait
         .fact("file", row.file.display_path(ctx.system.topology.ok()))
         .fact("device", device)
         .fact("syncs", format!("{}, {} each", format::per_s(waiter.calls_per_s), format::ms(waiter.mean_ms)))
-        .fact("max", format::ms(row.max_ns as f64 / 1e6))
+        .fact_opt("max", waiter.longest_ms().map(format::ms))
         .fact_opt("waits on", waits_on)
         .fact_opt("written to the device", written.map(format::mb_per_s))
         .see_also(NavTarget::Syncs)

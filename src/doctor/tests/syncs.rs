@@ -5,7 +5,7 @@ use super::quiet::QuietCase as Case;
 use super::test_machine::*;
 use crate::doctor::finding::Severity::{Critical, Warn};
 use crate::model::disk::DevId;
-use crate::model::latency::LatencySummary;
+use crate::model::latency::{LatencySummary, SparseHistogram, bucket_index};
 use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::TaskWait;
@@ -14,7 +14,7 @@ use crate::model::syncs::{InFlightSync, NOT_REQUESTED, SlowSync, SyncActivity, S
 use crate::model::topology::{DeviceMatch, MountRef};
 use std::sync::Arc;
 
-/// Syncs of postgres on sda1: calls per second, share of its time in them, p99 in ms.
+/// Syncs of postgres on sda1: calls per second, share of its time in them, p99 in ms, now and since tracing began.
 pub(super) fn set_syncs(snap: &mut Snapshot, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
     set_syncs_on(SDA1, snap, calls_per_s, wait_pct, p99_ms);
 }
@@ -40,6 +40,7 @@ fn set_syncs_on(file_system: DevId, snap: &mut Snapshot, calls_per_s: f64, wait_
         errors: 0,
         mean_us: Some(us / 2.0),
         latency: Some(spread),
+        ended: calls_of(calls_per_s, p99_ms),
         max_ns: (us * 1e3) as u64,
         last_ended_ns: Some(1),
     };
@@ -52,6 +53,11 @@ fn set_syncs_on(file_system: DevId, snap: &mut Snapshot, calls_per_s: f64, wait_
     };
     snap.syncs =
         Reading::Ok(Arc::new(SyncActivity { rows: vec![rate], slow, in_flight: flying, ..SyncActivity::default() }));
+}
+
+/// The calls of a second that all took this long.
+fn calls_of(calls_per_s: f64, ms: f64) -> SparseHistogram {
+    SparseHistogram::from_sparse([(bucket_index((ms * 1e6) as u64), calls_per_s as u32)])
 }
 
 fn stream_beside_syncs(s: &mut TestMachine, calls_per_s: f64, wait_pct: f64, p99_ms: f64) {
@@ -132,6 +138,16 @@ pub const QUIET: &[Case] = &[
     .unavailable(),
     Case::new("syncs-behind-a-stream", "fast syncs beside a stream", |s| {
         stream_beside_syncs(s, 200.0, 60.0, 9.0);
+    }),
+    Case::new("syncs-behind-a-stream", "slow syncs before the window only", |s| {
+        stream_beside_syncs(s, 100.0, 25.0, 180.0);
+        s.ticks(8, |t| {
+            set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
+            set_syncs(t, 100.0, 25.0, 180.0);
+            let Reading::Ok(all) = &mut t.syncs else { return };
+            Arc::make_mut(all).rows[0].ended = calls_of(100.0, 2.5);
+        });
+        s.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
     }),
     Case::new("syncs-behind-a-stream", "no other writer", |s| {
         s.ticks(8, |t| set_syncs(t, 6.0, 62.0, 180.0));

@@ -136,6 +136,7 @@ mod tests {
             errors: 0,
             mean_us: Some(1500.0),
             latency: None,
+            ended: Default::default(),
             max_ns: 9_000_000,
             last_ended_ns: Some(1_000_000_000),
         }
