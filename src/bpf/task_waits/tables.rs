@@ -7,6 +7,7 @@ use super::super::file_io::tables::{PATH_KEY_LEN, PATH_LEN, parse_file_id, read_
 use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
 use super::super::loader::open_map;
 use super::super::memory_stalls::{KIND_LEN, parse_stall};
+use super::super::nvme_paths::PathHeads;
 use super::super::unavailable::ProbeUnavailable;
 use super::symbols::Symbols;
 use crate::model::file_io::{FileId, FileName};
@@ -14,6 +15,7 @@ use crate::model::memory_stalls::StallCounter;
 use crate::model::process::USER_HZ;
 use crate::model::task_waits::reason::{WaitFacts, classify, is_fault};
 use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey, WaitReason};
+use crate::root::Root;
 use crate::sanitize::sanitize;
 use aya::Ebpf;
 use rustix::time::ClockId;
@@ -115,6 +117,7 @@ pub(super) struct WaitTables {
     last_seen: LastSeen,
     totals: Totals,
     files: BTreeMap<FileId, Arc<FileName>>,
+    heads: PathHeads,
 }
 
 /// Number of the waits of a key at the last reading, and readings since it changed.
@@ -180,7 +183,7 @@ struct Sums {
 }
 
 impl WaitTables {
-    pub(super) fn open(programs: &Ebpf, symbols: Symbols) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, symbols: Symbols, root: &Root) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             waits: open_map(programs, "waits", WAIT_LEN)?,
             threads: open_map(programs, "threads", THREAD_LEN)?,
@@ -195,6 +198,7 @@ impl WaitTables {
             last_seen: LastSeen::new(),
             totals: Totals::default(),
             files: BTreeMap::new(),
+            heads: PathHeads::new(root),
         })
     }
 
@@ -202,6 +206,7 @@ impl WaitTables {
     pub(super) fn read(&mut self) -> io::Result<TaskWaitsRaw> {
         // Start a new period first: waits that end while we read belong to it.
         let last_period = self.current_period;
+        self.heads.start_reading();
         self.current_period += 1;
         self.period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
         let (mut ended, mut open) = (Vec::new(), Vec::new());
@@ -263,7 +268,7 @@ impl WaitTables {
     }
 
     /// What a key is summed up in; `None` for a sleep that is no wait.
-    fn wait_key(&self, key: &KernelKey) -> Option<WaitKey> {
+    fn wait_key(&mut self, key: &KernelKey) -> Option<WaitKey> {
         let (reason, function, is_fault) = self.classes.get(&(key.stack, key.flags))?.as_ref()?;
         let [of_call, of_request] = key.files;
         let file = if *is_fault || of_call == FileId::default() { of_request } else { of_call };
@@ -272,13 +277,13 @@ impl WaitTables {
             starttime: key.starttime,
             reason: *reason,
             file,
-            device: unpack_device(key.device),
+            device: self.heads.head(unpack_device(key.device)),
             holder: key.holder,
             function: function.clone(),
         })
     }
 
-    fn add(&self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
+    fn add(&mut self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
         let key = parse_key(key);
         let Some(wait) = self.wait_key(&key) else { return };
         add_counter(sums.waits.entry(wait).or_default(), counter);
@@ -313,6 +318,9 @@ impl WaitTables {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::bpf_sys::tests::create_hash_map;
+    use super::super::super::layout::pack_device;
+    use super::super::super::nvme_paths::tests::{HEAD, PATH, write_diskstats};
     use super::*;
     use crate::model::disk::DevId;
 
@@ -353,6 +361,72 @@ mod tests {
         assert!(parse_thread(&slot).is_none());
         slot[..8].copy_from_slice(&9u64.to_ne_bytes());
         assert_eq!(parse_thread(&slot).map(|wait| (wait.since, wait.key)), Some((9, key_bytes())));
+    }
+
+    /// Tables without any wait; `None` where no maps may be made.
+    fn empty_tables(root: &Root) -> Option<WaitTables> {
+        Some(WaitTables {
+            waits: create_hash_map(4, WAIT_LEN)?,
+            threads: create_hash_map(4, THREAD_LEN)?,
+            stacks: create_hash_map(4, STACK_LEN)?,
+            short_stacks: create_hash_map(4, SHORT_STACK_LEN)?,
+            early_stacks: create_hash_map(4, STACK_LEN)?,
+            paths: create_hash_map(4, PATH_LEN)?,
+            period: create_hash_map(4, 8)?,
+            current_period: 0,
+            symbols: Symbols::parse(&b""[..]),
+            classes: HashMap::new(),
+            last_seen: LastSeen::new(),
+            totals: Totals::default(),
+            files: BTreeMap::new(),
+            heads: PathHeads::new(root),
+        })
+    }
+
+    /// A wait for io_uring with a request on this device, from this call of it.
+    fn uring_wait(device: DevId, stack: i32) -> [u8; KEY_LEN] {
+        let mut key = [0; KEY_LEN];
+        for (at, n) in [(40, 77), (44, stack as u32), (48, pack_device(device)), (56, ASYNC_CALLS[0].0)] {
+            key[at..at + 4].copy_from_slice(&n.to_ne_bytes());
+        }
+        key
+    }
+
+    #[test]
+    fn a_wait_for_the_path_of_an_nvme_disk_is_for_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        write_diskstats(&root, 3);
+        let Some(mut tables) = empty_tables(&root) else {
+            return println!("skipped a_wait_for_the_path_of_an_nvme_disk_is_for_the_disk: may not make maps");
+        };
+        tables.waits.insert(&uring_wait(PATH, -1), &mut [0; WAIT_LEN]).unwrap();
+        let read = tables.read().unwrap();
+        assert_eq!(read.accounts.iter().map(|account| account.key.device).collect::<Vec<_>>(), [HEAD]);
+    }
+
+    #[test]
+    fn an_idle_key_is_removed_and_stays_in_the_sum() {
+        let root = Root::at("/nonexistent");
+        let Some(mut tables) = empty_tables(&root) else {
+            return println!("skipped an_idle_key_is_removed_and_stays_in_the_sum: may not make maps");
+        };
+        let insert = |tables: &WaitTables, stack, count: u64| {
+            let mut value = [0; WAIT_LEN];
+            value[..8].copy_from_slice(&count.to_ne_bytes());
+            tables.waits.insert(&uring_wait(DevId::default(), stack), &mut value).unwrap();
+        };
+        insert(&tables, 1, 1000);
+        let counts: Vec<u64> = (1..=u64::from(IDLE_READS) + 2)
+            .map(|count| {
+                insert(&tables, 2, count);
+                tables.read().unwrap().accounts[0].waits.count
+            })
+            .collect();
+        assert!(counts.is_sorted_by(|a, b| a + 1 == *b), "{counts:?}");
+        let mut left = 0;
+        tables.waits.for_each(9, |_, _| left += 1).unwrap();
+        assert_eq!((counts[0], left), (1001, 1));
     }
 
     fn waits(count: u64, total_ns: u64) -> StallCounter {
