@@ -56,6 +56,20 @@ fn format_chain(report: &PathReport) -> Vec<String> {
 }
 
 #[test]
+fn the_mount_of_a_file_system_with_a_number_of_its_own_has_that_number() {
+    let topology = read_topology("layered-vm");
+    let mounts = topology.devices.iter().flat_map(|device| device.mounts.iter().map(move |mount| (device, mount)));
+    let with_own = mounts.filter(|(device, mount)| mount.file_system != device.id);
+    let found: Vec<_> = with_own.map(|(device, m)| (&*device.name, m.mount_point.sanitized(), m.file_system)).collect();
+    println!("{found:?}");
+    assert!(found.iter().all(|(.., number)| number.major == 0));
+    let on = |point: &str| {
+        found.iter().find(|(_, at, _)| at == point).map(|(device, _, number)| (*device, number.minor > 0))
+    };
+    assert_eq!((on("/srv/lab/btr"), on("/srv/lab/ov")), (Some(("loop2", true)), Some(("loop0", true))));
+}
+
+#[test]
 fn the_tree_of_a_real_vm() {
     assert_eq!(
         format_tree(&read_topology("layered-vm")),

@@ -17,6 +17,7 @@ mod latency;
 mod layout;
 mod loader;
 mod memory_stalls;
+mod nvme_paths;
 mod packed_object;
 mod probe;
 mod reading_cache;

@@ -9,6 +9,7 @@ use crate::model::disk::{DevId, DiskRate};
 use crate::model::history::HistoryFrame;
 use crate::model::io_accounting::OwnerIo;
 use crate::model::kernel_log::{KernelLogClass, LogEntry, LogOrigin};
+use crate::model::nvme_path::paths_with_heads;
 use crate::model::process::{ProcessRow, TaskKey};
 use crate::model::reading::Reading;
 use crate::model::request_pattern::RequestPattern;
@@ -18,7 +19,7 @@ use crate::model::system_state::SystemState;
 use crate::model::topology::DeviceKind;
 use crate::sanitize::sanitize;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Outcome of a rule besides its findings.
@@ -281,10 +282,15 @@ impl<'a> RuleContext<'a> {
         pattern
     }
 
-    /// Devices of the newest tick without partitions, whose I/O is their disk's.
+    /// Devices of the newest tick without partitions and paths of NVMe disks, whose I/O is their disk's.
     pub(super) fn devices(&self) -> impl Iterator<Item = &'a DiskRate> {
         let rates = self.snapshot().and_then(|s| s.devices.ok()).map(Vec::as_slice).unwrap_or_default();
-        rates.iter().map(|rate| &**rate).filter(|rate| self.device_kind(rate.id) != Some(DeviceKind::Partition))
+        let counted = self.system.last_sample.as_ref().and_then(|sample| sample.disks.ok()).map(Vec::as_slice);
+        let disks =
+            counted.unwrap_or_default().iter().map(|d| (d.id, &*d.name, d.read.ios.saturating_add(d.write.ios)));
+        let paths: Vec<DevId> = paths_with_heads(disks).map(|(path, _)| path).collect();
+        let is_part = move |id| self.device_kind(id) == Some(DeviceKind::Partition) || paths.contains(&id);
+        rates.iter().map(|rate| &**rate).filter(move |rate| !is_part(rate.id))
     }
 
     pub(super) fn device_kind(&self, id: DevId) -> Option<DeviceKind> {
@@ -307,6 +313,12 @@ impl<'a> RuleContext<'a> {
             }
             _ => vec![id],
         }
+    }
+
+    /// These devices and those below them, each once.
+    pub(super) fn device_chains(&self, ids: &[DevId]) -> Vec<DevId> {
+        let mut seen = BTreeSet::new();
+        ids.iter().flat_map(|id| self.device_chain(*id)).filter(|id| seen.insert(*id)).collect()
     }
 
     /// A finding about a device, which concerns the devices below it as well.

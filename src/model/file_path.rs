@@ -2,12 +2,13 @@
 
 use super::disk::DevId;
 use super::raw_bytes::RawBytes;
-use super::topology::Topology;
+use super::topology::{MountRef, Topology};
 
 /// Where a file system is mounted, sanitized, without a slash at the end: `` for `/`. `None` if it is not known.
 pub(crate) fn mount_point(topo: Option<&Topology>, file_system: DevId) -> Option<String> {
-    let mounts = topo.map_or(&[][..], |topo| topo.mounts_of(file_system));
-    let mount = mounts.iter().find(|m| !m.is_bind && !m.is_hidden)?;
+    let mounts = topo?.file_system_mounts(file_system);
+    let shows_root = |mount: &&MountRef| !mount.is_bind && !mount.is_hidden && !mount.is_subvolume();
+    let mount = mounts.into_iter().map(|(_, mount)| mount).find(shows_root)?;
     Some(mount.mount_point.sanitized().trim_end_matches('/').to_owned())
 }
 

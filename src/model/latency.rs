@@ -8,6 +8,7 @@
 use super::device_id::DevId;
 use super::request_pattern::RequestPattern;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Log-linear buckets: `2^sub_bits` equal ones per power of two nanoseconds, from `2^min_exponent` on.
 pub(crate) struct BucketScale {
@@ -86,6 +87,16 @@ impl SparseHistogram {
     pub fn since(&self, before: &Self) -> Self {
         // A count that wrapped to 0 has no bucket here and is missed: one bucket in one tick of an hour.
         Self::from_sparse(self.0.iter().map(|&(slot, n)| (slot, n.wrapping_sub(before.count_at(slot)))))
+    }
+
+    /// The sum of histograms.
+    pub(crate) fn sum<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut sums: BTreeMap<u16, u32> = BTreeMap::new();
+        for (slot, n) in all.into_iter().flat_map(Self::buckets) {
+            let sum = sums.entry(*slot).or_default();
+            *sum = sum.saturating_add(*n);
+        }
+        Self::from_sparse(sums)
     }
 
     /// The bucket of the request with this rank (from 1, shortest first): its index, its count, the rank within it.

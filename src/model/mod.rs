@@ -22,6 +22,7 @@ pub(crate) mod memory;
 pub mod memory_stalls;
 pub(crate) mod mount;
 pub mod network;
+pub(crate) mod nvme_path;
 pub mod observation;
 pub mod path;
 pub(crate) mod pressure;

@@ -8,6 +8,7 @@ use super::mount::MountInfo;
 use super::raw_bytes::RawBytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// Kind of a block device. Serialized in lowercase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, strum::IntoStaticStr)]
@@ -76,6 +77,10 @@ pub enum DeviceMatch {
 pub struct MountRef {
     /// Mount id in the mount table.
     pub id: u64,
+    /// Number of the file system, as the mount table and the kernel's inodes have it: that of the device, or of no device
+    /// (btrfs, overlay); 0:0 in recordings of versions that did not store it.
+    #[serde(default)]
+    pub file_system: DevId,
     pub mount_point: RawBytes,
     pub fs_type: RawBytes,
     /// Options of the mount.
@@ -97,6 +102,7 @@ impl MountRef {
     pub fn new(mount: &MountInfo, via: DeviceMatch, bind: bool, hidden: bool) -> Self {
         Self {
             id: mount.id,
+            file_system: mount.device,
             mount_point: mount.mount_point.clone(),
             fs_type: mount.fs_type.clone(),
             options: mount.options.clone(),
@@ -110,6 +116,11 @@ impl MountRef {
     /// Whether it has an option, of its own or of its file system.
     pub(crate) fn has_option(&self, name: &str) -> bool {
         self.options.options().chain(self.super_options.options()).any(|option| option == name.as_bytes())
+    }
+
+    /// Whether it shows a btrfs subvolume instead of the root of the file system.
+    pub(crate) fn is_subvolume(&self) -> bool {
+        self.super_options.options().filter_map(|option| option.strip_prefix(b"subvol=")).any(|path| path != b"/")
     }
 
     /// Whether its free space matters: it is writable and no image.
@@ -251,6 +262,34 @@ impl Topology {
         self.get(id).map_or(&[], |d| &d.mounts)
     }
 
+    /// The mounts of the file system with this number ([`MountRef::file_system`]), each with its device: those of the main
+    /// device first.
+    pub(crate) fn file_system_mounts(&self, number: DevId) -> Vec<(&BlockDevice, &MountRef)> {
+        if number == DevId::default() {
+            return Vec::new();
+        }
+        let devices = self.get(number).map_or(&self.devices[..], std::slice::from_ref);
+        let is_of = |device: &BlockDevice, mount: &MountRef| match mount.file_system == DevId::default() {
+            true => device.id == number,
+            false => mount.file_system == number,
+        };
+        let all = devices.iter().flat_map(|device| device.mounts.iter().map(move |mount| (device, mount)));
+        let mut found: Vec<_> = all.filter(|(device, mount)| is_of(device, mount)).collect();
+        found.sort_by_key(|(_, mount)| mount.matched_by == DeviceMatch::Member);
+        found
+    }
+
+    /// The devices that hold the file system with this number, the main one first; empty if they are not known.
+    pub(crate) fn file_system_devices(&self, number: DevId) -> Vec<DevId> {
+        let mut out: Vec<DevId> = self.get(number).map(|device| device.id).into_iter().collect();
+        if out.is_empty() {
+            out.extend(self.file_system_mounts(number).into_iter().map(|(device, _)| device.id));
+            let mut seen = BTreeSet::new();
+            out.retain(|id| seen.insert(*id));
+        }
+        out
+    }
+
     /// The devices below a device: its slaves, or its parent.
     pub(crate) fn devices_below<'a>(&self, dev: &'a BlockDevice) -> &'a [DevId] {
         match &dev.slaves[..] {
@@ -345,4 +384,46 @@ fn is_vg_lv(label: &[u8], path: &[u8]) -> bool {
         name.iter().flat_map(|b| std::iter::repeat_n(*b, if *b == b'-' { 2 } else { 1 })).collect()
     };
     [double(&path[..slash]), double(&path[slash + 1..])].join(&b'-') == label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BTRFS: DevId = DevId { major: 0, minor: 44 };
+    const OVERLAY: DevId = DevId { major: 0, minor: 50 };
+
+    fn device(minor: u32, mounts: &[(&str, DevId, DeviceMatch)]) -> BlockDevice {
+        let mount = |(point, file_system, matched_by): &(&str, DevId, DeviceMatch)| MountRef {
+            mount_point: (*point).into(),
+            file_system: *file_system,
+            matched_by: *matched_by,
+            ..MountRef::default()
+        };
+        let id = DevId { major: 8, minor };
+        BlockDevice { id, mounts: mounts.iter().map(mount).collect(), ..BlockDevice::default() }
+    }
+
+    #[test]
+    fn file_systems_with_numbers_of_their_own_are_found_by_their_mounts() {
+        let id = |minor| DevId { major: 8, minor };
+        let topology = Topology {
+            devices: vec![
+                device(1, &[("/data", BTRFS, DeviceMatch::Member)]),
+                device(2, &[("/", id(2), DeviceMatch::Number), ("/run/c", OVERLAY, DeviceMatch::Upper)]),
+                device(3, &[("/data", BTRFS, DeviceMatch::Source), ("/home", BTRFS, DeviceMatch::Source)]),
+                device(4, &[("/old", DevId::default(), DeviceMatch::Source)]),
+            ],
+        };
+        let devices = |number| topology.file_system_devices(number);
+        assert_eq!(devices(BTRFS), [id(3), id(1)], "the main one first, each once");
+        assert_eq!((devices(OVERLAY), devices(id(2))), (vec![id(2)], vec![id(2)]));
+        assert!(devices(DevId::default()).is_empty() && devices(DevId { major: 0, minor: 45 }).is_empty());
+        let points = |number| -> Vec<String> {
+            topology.file_system_mounts(number).iter().map(|(_, mount)| mount.mount_point.sanitized()).collect()
+        };
+        assert_eq!(points(id(2)), ["/"], "without those of file systems that are stored on it");
+        assert_eq!(points(id(4)), ["/old"], "of a recording without numbers");
+        assert_eq!(points(BTRFS), ["/data", "/home", "/data"]);
+    }
 }

@@ -29,7 +29,7 @@ impl WaitedFor {
 
     fn sync_in_flight(snapshot: &Snapshot, topology: Option<&Topology>, row: &ProcessRow<'_>) -> Option<Self> {
         let file = &snapshot.syncs.ok()?.in_flight.iter().find(|sync| sync.file.pid == row.pid())?.file;
-        Some(Self { device: file.device_id(), file: Some(file.display_path(topology)) })
+        Some(Self { device: file.devices(topology).first().copied(), file: Some(file.display_path(topology)) })
     }
 
     /// The file of the system call that it has been in since the slow facts were read.

@@ -81,8 +81,8 @@ fn every_sync_is_counted_for_its_file() {
     assert!(fsync.file.path_tail.sanitized().ends_with("/a/b/c/wal"), "{}", fsync.file.path_tail.sanitized());
     assert_eq!(find_counts(&raw, SyncCall::Fdatasync, ino).unwrap().calls, 200);
     // Other tests of this process may sync as well.
-    assert!(find_counts(&raw, SyncCall::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.device_id().is_some()));
-    assert!(find_counts(&raw, SyncCall::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.device_id().is_none()));
+    assert!(find_counts(&raw, SyncCall::Syncfs, 0).is_some_and(|c| c.calls >= 1 && c.file.file_system().is_some()));
+    assert!(find_counts(&raw, SyncCall::Sync, 0).is_some_and(|c| c.calls >= 1 && c.file.file_system().is_none()));
     let failed = raw.files.iter().find(|c| c.errors > 0 && c.file.path_tail.sanitized() == "null").unwrap();
     assert_eq!((failed.calls, failed.errors), (1, 1));
     assert!(raw.slow.iter().any(|s| s.error == rustix::io::Errno::INVAL.raw_os_error() as u32));

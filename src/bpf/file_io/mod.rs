@@ -46,7 +46,7 @@ impl Probe for FileIoProbe {
         let addresses = ends.as_deref().unwrap_or_default();
         let mut programs = loader::open_object_with(kernel, BPF_OBJECT, &owners.settings, addresses)?;
         let (mut unavailable, chained) = owners.attach(&mut programs, kernel)?;
-        let tables = FileTables::open(&programs)?;
+        let tables = FileTables::open(&programs, &kernel.root)?;
         let changes = ChangeMaps::open(&programs, kernel.cpus)?;
         unavailable.extend(ends.err());
         let began_ns = clock_ns(ClockId::Boottime);

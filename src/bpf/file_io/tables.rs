@@ -7,8 +7,10 @@ use super::super::io_accounting::account_map::{AccountSum, VALUE_LEN};
 use super::super::io_accounting::{NAME_LEN, read_name};
 use super::super::layout::{PART_LEN, PARTS_OFFSET, parse_path_tail, read_u32, read_u64, unpack_device};
 use super::super::loader::open_map;
+use super::super::nvme_paths::PathHeads;
 use super::super::unavailable::ProbeUnavailable;
 use crate::model::file_io::{FileClass, FileId, FileIoAccount, FileIoKey, FileIoRaw, FileName};
+use crate::root::Root;
 use aya::Ebpf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -99,10 +101,11 @@ pub(super) struct FileTables {
     last_seen: BTreeMap<FileIoKey, LastSeen>,
     files: BTreeMap<FileId, Arc<FileName>>,
     processes: BTreeMap<u32, Arc<str>>,
+    heads: PathHeads,
 }
 
 impl FileTables {
-    pub(super) fn open(programs: &Ebpf) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, root: &Root) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             accounts: open_map(programs, "accounts", VALUE_LEN)?,
             paths: open_map(programs, "paths", PATH_LEN)?,
@@ -110,15 +113,18 @@ impl FileTables {
             last_seen: BTreeMap::new(),
             files: BTreeMap::new(),
             processes: BTreeMap::new(),
+            heads: PathHeads::new(root),
         })
     }
 
     /// Reads all tables; the rest of the reading is empty. `reads`: number of readings that this one stands for.
     pub(super) fn read(&mut self, reads: u32) -> io::Result<FileIoRaw> {
         let mut sums: BTreeMap<FileIoKey, AccountSum<KEY_LEN>> = BTreeMap::new();
+        self.heads.start_reading();
         // An account created meanwhile may be missed; the next reading has it.
         self.accounts.for_each(MAX_ACCOUNTS, |key_bytes, value| {
             if let Some(key) = parse_key(key_bytes) {
+                let key = FileIoKey { device: self.heads.head(key.device), ..key };
                 sums.entry(key).or_default().add(*key_bytes, value);
             }
         })?;
@@ -186,8 +192,35 @@ impl FileTables {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::bpf_sys::tests::create_hash_map;
+    use super::super::super::layout::pack_device;
+    use super::super::super::nvme_paths::tests::{HEAD, PATH, write_diskstats};
     use super::*;
     use crate::model::disk::DevId;
+
+    #[test]
+    fn requests_of_the_path_of_an_nvme_disk_are_its_own() {
+        let maps = (create_hash_map(4, VALUE_LEN), create_hash_map(4, PATH_LEN), create_hash_map(4, NAME_LEN));
+        let (Some(accounts), Some(paths), Some(names)) = maps else {
+            return println!("skipped requests_of_the_path_of_an_nvme_disk_are_its_own: may not make maps");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        write_diskstats(&Root::at(dir.path()), 3);
+        let mut key = [0; KEY_LEN];
+        key[12..16].copy_from_slice(&pack_device(PATH).to_ne_bytes());
+        accounts.insert(&key, &mut [0; VALUE_LEN]).unwrap();
+        let mut tables = FileTables {
+            accounts,
+            paths,
+            names,
+            last_seen: BTreeMap::new(),
+            files: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            heads: PathHeads::new(&Root::at(dir.path())),
+        };
+        let read = tables.read(1).unwrap();
+        assert_eq!(read.accounts.iter().map(|account| account.key.device).collect::<Vec<_>>(), [HEAD]);
+    }
 
     #[test]
     fn keys_are_parsed_as_the_bpf_program_lays_them_out() {

@@ -4,6 +4,7 @@
 use super::super::bpf_sys::BpfMap;
 use super::super::layout::{read_u32, read_u64, unpack_device};
 use super::super::loader::open_map;
+use super::super::nvme_paths::PathHeads;
 use super::super::unavailable::ProbeUnavailable;
 use crate::model::io_accounting::{AccountKey, AccountKind, IoAccount, LATENCY_BUCKETS};
 use crate::model::latency::SparseHistogram;
@@ -87,25 +88,30 @@ pub(super) struct AccountReader {
     last_seen: BTreeMap<AccountKey, (u64, u64, u32)>,
     /// Processes with accounts that are new or changed in the last reading.
     moved: BTreeSet<u32>,
+    heads: PathHeads,
 }
 
 impl AccountReader {
-    pub(super) fn open(programs: &Ebpf) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, root: &Root) -> Result<Self, ProbeUnavailable> {
         let map = open_map(programs, "accounts", VALUE_LEN)?;
-        Ok(Self { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() })
+        Ok(Self { map, last_seen: BTreeMap::new(), moved: BTreeSet::new(), heads: PathHeads::new(root) })
     }
 
     /// Reads all accounts, by key, and removes idle ones of exited processes. `reads`: number of readings that this one
     /// stands for.
     pub(super) fn read(&mut self, root: &Root, reads: u32) -> io::Result<Vec<IoAccount>> {
         let mut sums: BTreeMap<AccountKey, AccountSum<KEY_LEN>> = BTreeMap::new();
+        self.heads.start_reading();
         // An account created meanwhile may be missed; the next reading has it.
         self.map.for_each(MAX_ACCOUNTS, |key_bytes, value| {
             if let Some(key) = parse_key(key_bytes) {
+                let key = AccountKey { device: self.heads.head(key.device), ..key };
                 sums.entry(key).or_default().add(*key_bytes, value);
             }
         })?;
         self.close_ended(&mut sums, root, reads)?;
+        // The bios of a head are the requests of its paths.
+        sums.retain(|key, _| !key.is_stacked || !self.heads.is_head(key.device));
         let account = |(key, sum): (AccountKey, AccountSum<KEY_LEN>)| IoAccount {
             key,
             requests: sum.requests,
@@ -161,6 +167,8 @@ fn has_ended(root: &Root, pid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::bpf_sys::tests::create_hash_map;
+    use super::super::super::layout::pack_device;
+    use super::super::super::nvme_paths::tests::{HEAD, write_diskstats};
     use super::*;
     use crate::model::disk::DevId;
 
@@ -177,8 +185,8 @@ mod tests {
             key[8..12].copy_from_slice(&pid.to_ne_bytes());
             map.insert(&key, &mut [0; VALUE_LEN]).unwrap();
         }
-        let in_kernel = map.try_clone().unwrap();
-        let mut accounts = AccountReader { map, last_seen: BTreeMap::new(), moved: BTreeSet::new() };
+        let (in_kernel, heads) = (map.try_clone().unwrap(), PathHeads::new(&root));
+        let mut accounts = AccountReader { map, last_seen: BTreeMap::new(), moved: BTreeSet::new(), heads };
         let mut pids = || -> Vec<u32> {
             accounts.read(&root, IDLE_READS - 1).unwrap().iter().map(|account| account.key.pid).collect()
         };
@@ -187,6 +195,31 @@ mod tests {
         let mut left = 0;
         in_kernel.for_each(9, |_, _| left += 1).unwrap();
         assert_eq!(left, 1);
+    }
+
+    #[test]
+    fn requests_of_all_paths_of_an_nvme_disk_are_its_own() {
+        let Some(map) = create_hash_map::<KEY_LEN>(4, VALUE_LEN) else {
+            return println!("skipped requests_of_all_paths_of_an_nvme_disk_are_its_own: may not make maps");
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        write_diskstats(&root, 3);
+        for minor in 0..2u32 {
+            let (mut key, mut value) = ([0; KEY_LEN], [0; VALUE_LEN]);
+            key[12..16].copy_from_slice(&(259 << 20 | minor).to_ne_bytes());
+            value[..8].copy_from_slice(&u64::from(3 + minor).to_ne_bytes());
+            map.insert(&key, &mut value).unwrap();
+        }
+        let mut of_bios = [0; KEY_LEN];
+        of_bios[12..16].copy_from_slice(&pack_device(HEAD).to_ne_bytes());
+        of_bios[16..20].copy_from_slice(&STACKED.to_ne_bytes());
+        map.insert(&of_bios, &mut [1; VALUE_LEN]).unwrap();
+        let heads = PathHeads::new(&root);
+        let mut accounts = AccountReader { map, last_seen: BTreeMap::new(), moved: BTreeSet::new(), heads };
+        let read = accounts.read(&root, 1).unwrap();
+        let counted = read.iter().map(|account| (account.key.device, account.key.is_stacked, account.requests));
+        assert_eq!(counted.collect::<Vec<_>>(), [(HEAD, false, 7)]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl Probe for IoAccountingProbe {
     fn load(kernel: &KernelInfo) -> Result<Self, ProbeUnavailable> {
         let shared = chain::requests(&kernel.requests)?;
         let mut programs = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let accounts = AccountReader::open(&programs)?;
+        let accounts = AccountReader::open(&programs, &kernel.root)?;
         let names_map = open_map(&programs, "names", NAME_LEN)?;
         let changes = ChangeMaps::open_second(&programs, kernel.cpus, "accounts_dirty")?;
         let unavailable = OwnerPrograms::new(kernel).attach_submitters(&mut programs, kernel)?;

@@ -52,7 +52,7 @@ impl Probe for TaskWaitProbe {
             ("HAS_STATE_ARGUMENT", arguments("sched_switch") == Some(4)),
         ];
         let mut programs = loader::open_object(kernel, BPF_OBJECT, &settings)?;
-        let tables = WaitTables::open(&programs, symbols)?;
+        let tables = WaitTables::open(&programs, symbols, &kernel.root)?;
         let drops = open_map(&programs, "drops", 8 * kernel.cpus)?;
         let has_io_start = arguments("block_io_start").is_some();
         let places = [(IO_START.0, IO_START.1, "after_start")];

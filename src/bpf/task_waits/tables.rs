@@ -7,6 +7,7 @@ use super::super::file_io::tables::{PATH_KEY_LEN, PATH_LEN, parse_file_id, read_
 use super::super::layout::{c_string, read_u32, read_u64, unpack_device};
 use super::super::loader::open_map;
 use super::super::memory_stalls::{KIND_LEN, parse_stall};
+use super::super::nvme_paths::PathHeads;
 use super::super::unavailable::ProbeUnavailable;
 use super::symbols::Symbols;
 use crate::model::file_io::{FileId, FileName};
@@ -14,10 +15,11 @@ use crate::model::memory_stalls::StallCounter;
 use crate::model::process::USER_HZ;
 use crate::model::task_waits::reason::{WaitFacts, classify, is_fault};
 use crate::model::task_waits::{TaskWaitsRaw, WaitAccount, WaitKey, WaitReason};
+use crate::root::Root;
 use crate::sanitize::sanitize;
 use aya::Ebpf;
 use rustix::time::ClockId;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -112,11 +114,65 @@ pub(super) struct WaitTables {
     current_period: u64,
     symbols: Symbols,
     classes: HashMap<(i32, u32), Class>,
-    /// Number and time of the waits of a key at the last reading, and readings since they changed.
-    last_seen: HashMap<[u8; KEY_LEN], (u64, u32)>,
-    /// What was reported: a wait that ends between the readings of two maps must not make it less.
-    reported: BTreeMap<WaitKey, StallCounter>,
+    last_seen: LastSeen,
+    totals: Totals,
     files: BTreeMap<FileId, Arc<FileName>>,
+    heads: PathHeads,
+}
+
+/// Number of the waits of a key at the last reading, and readings since it changed.
+type LastSeen = HashMap<[u8; KEY_LEN], (u64, u32)>;
+
+/// What makes the sums of a reading no less than those of the one before.
+#[derive(Default)]
+struct Totals {
+    /// A wait that ends between the readings of two maps is in neither.
+    reported: BTreeMap<WaitKey, StallCounter>,
+    /// Several keys of the kernel side, as those of two stacks, are summed up in one; some of them may have been removed.
+    removed: BTreeMap<WaitKey, StallCounter>,
+}
+
+impl Totals {
+    /// Adds what was removed. A wait that is in neither of two maps counts in full at the next reading.
+    fn complete(&mut self, sums: &mut BTreeMap<WaitKey, StallCounter>) {
+        self.reported.retain(|key, _| sums.contains_key(key));
+        self.removed.retain(|key, _| sums.contains_key(key));
+        for (key, sum) in sums {
+            add_counter(sum, self.removed.get(key).copied().unwrap_or_default());
+            let last = self.reported.entry(key.clone()).or_default();
+            sum.count = sum.count.max(last.count);
+            sum.total_ns = sum.total_ns.max(last.total_ns);
+            *last = *sum;
+        }
+    }
+
+    /// Notes that a part of the sum of a key will not be read again.
+    fn note_removed(&mut self, key: WaitKey, counter: StallCounter) {
+        add_counter(self.removed.entry(key).or_default(), StallCounter { max_ns: 0, ..counter });
+    }
+}
+
+fn add_counter(sum: &mut StallCounter, more: StallCounter) {
+    sum.count = sum.count.saturating_add(more.count);
+    sum.total_ns = sum.total_ns.saturating_add(more.total_ns);
+    sum.max_ns = sum.max_ns.max(more.max_ns);
+}
+
+/// The indices of the keys to remove: those that were idle for long, and all idle ones if the table is almost full. A key
+/// with a wait that has not ended stays.
+fn find_idle(last_seen: &mut LastSeen, ended: &[([u8; KEY_LEN], Vec<u8>)], open: &[OpenWait]) -> Vec<usize> {
+    let is_full = ended.len() > MAX_WAITS / 2;
+    let is_open: HashSet<&[u8; KEY_LEN]> = open.iter().map(|wait| &wait.key).collect();
+    let mut idle = Vec::new();
+    for (at, (key, value)) in ended.iter().enumerate() {
+        let count = read_u64(value, 0);
+        let seen = last_seen.entry(*key).or_insert((count, 0));
+        *seen = (count, if seen.0 == count { seen.1.saturating_add(1) } else { 0 });
+        if (seen.1 >= IDLE_READS || (is_full && seen.1 > 1)) && !is_open.contains(key) {
+            idle.push(at);
+        }
+    }
+    idle
 }
 
 /// Sums of a reading.
@@ -127,7 +183,7 @@ struct Sums {
 }
 
 impl WaitTables {
-    pub(super) fn open(programs: &Ebpf, symbols: Symbols) -> Result<Self, ProbeUnavailable> {
+    pub(super) fn open(programs: &Ebpf, symbols: Symbols, root: &Root) -> Result<Self, ProbeUnavailable> {
         Ok(Self {
             waits: open_map(programs, "waits", WAIT_LEN)?,
             threads: open_map(programs, "threads", THREAD_LEN)?,
@@ -139,9 +195,10 @@ impl WaitTables {
             current_period: 0,
             symbols,
             classes: HashMap::new(),
-            last_seen: HashMap::new(),
-            reported: BTreeMap::new(),
+            last_seen: LastSeen::new(),
+            totals: Totals::default(),
             files: BTreeMap::new(),
+            heads: PathHeads::new(root),
         })
     }
 
@@ -149,6 +206,7 @@ impl WaitTables {
     pub(super) fn read(&mut self) -> io::Result<TaskWaitsRaw> {
         // Start a new period first: waits that end while we read belong to it.
         let last_period = self.current_period;
+        self.heads.start_reading();
         self.current_period += 1;
         self.period.insert(&[0; 4], &mut self.current_period.to_ne_bytes())?;
         let (mut ended, mut open) = (Vec::new(), Vec::new());
@@ -166,8 +224,8 @@ impl WaitTables {
             let counter = StallCounter { count: 1, total_ns: ns, max_ns: ns };
             self.add(&mut sums, &wait.key, counter, (&wait.comm, &wait.holder));
         }
-        self.remove_idle(&ended)?;
-        self.keep_increasing(&mut sums.waits);
+        self.totals.complete(&mut sums.waits);
+        self.remove_idle(&ended, &open, last_period)?;
         self.read_files(&sums.waits)?;
         Ok(TaskWaitsRaw {
             accounts: sums.waits.into_iter().map(|(key, waits)| WaitAccount { key, waits }).collect(),
@@ -209,24 +267,26 @@ impl WaitTables {
         Ok(())
     }
 
-    fn add(&self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
-        let key = parse_key(key);
-        let Some(Some((reason, function, is_fault))) = self.classes.get(&(key.stack, key.flags)) else { return };
+    /// What a key is summed up in; `None` for a sleep that is no wait.
+    fn wait_key(&mut self, key: &KernelKey) -> Option<WaitKey> {
+        let (reason, function, is_fault) = self.classes.get(&(key.stack, key.flags))?.as_ref()?;
         let [of_call, of_request] = key.files;
         let file = if *is_fault || of_call == FileId::default() { of_request } else { of_call };
-        let wait = WaitKey {
+        Some(WaitKey {
             pid: key.pid,
             starttime: key.starttime,
             reason: *reason,
             file,
-            device: unpack_device(key.device),
+            device: self.heads.head(unpack_device(key.device)),
             holder: key.holder,
             function: function.clone(),
-        };
-        let sum = sums.waits.entry(wait).or_default();
-        sum.count += counter.count;
-        sum.total_ns = sum.total_ns.saturating_add(counter.total_ns);
-        sum.max_ns = sum.max_ns.max(counter.max_ns);
+        })
+    }
+
+    fn add(&mut self, sums: &mut Sums, key: &[u8; KEY_LEN], counter: StallCounter, names: (&[u8], &[u8])) {
+        let key = parse_key(key);
+        let Some(wait) = self.wait_key(&key) else { return };
+        add_counter(sums.waits.entry(wait).or_default(), counter);
         for (pid, name) in [(key.pid, names.0), (key.holder, names.1)] {
             if pid > 0 {
                 sums.names.entry(pid).or_insert_with(|| sanitize(c_string(name)).into());
@@ -234,32 +294,15 @@ impl WaitTables {
         }
     }
 
-    /// A wait that ended between the readings of the two maps is in neither, and counts in full at the next reading.
-    fn keep_increasing(&mut self, sums: &mut BTreeMap<WaitKey, StallCounter>) {
-        self.reported.retain(|key, _| sums.contains_key(key));
-        for (key, sum) in sums {
-            let last = self.reported.entry(key.clone()).or_default();
-            sum.count = sum.count.max(last.count);
-            sum.total_ns = sum.total_ns.max(last.total_ns);
-            *last = *sum;
-        }
-    }
-
-    /// Removes waits that were idle for long, and all idle ones if the table is almost full.
-    fn remove_idle(&mut self, ended: &[([u8; KEY_LEN], Vec<u8>)]) -> io::Result<()> {
-        let is_full = ended.len() > MAX_WAITS / 2;
-        let mut idle = Vec::new();
-        for (key, value) in ended {
-            let count = read_u64(value, 0);
-            let seen = self.last_seen.entry(*key).or_insert((count, 0));
-            *seen = (count, if seen.0 == count { seen.1 + 1 } else { 0 });
-            if seen.1 >= IDLE_READS || (is_full && seen.1 > 1) {
-                idle.push(*key);
-            }
-        }
-        for key in &idle {
+    /// Removes the idle ones of `ended`, which were read in `period`.
+    fn remove_idle(&mut self, ended: &[([u8; KEY_LEN], Vec<u8>)], open: &[OpenWait], period: u64) -> io::Result<()> {
+        for at in find_idle(&mut self.last_seen, ended, open) {
+            let (key, value) = &ended[at];
             self.waits.remove(key)?;
             self.last_seen.remove(key);
+            if let Some(wait) = self.wait_key(&parse_key(key)) {
+                self.totals.note_removed(wait, parse_stall(&value[..KIND_LEN], period, 1));
+            }
         }
         if self.last_seen.len() > ended.len() {
             self.last_seen.retain(|key, _| ended.iter().any(|(there, _)| there == key));
@@ -275,6 +318,9 @@ impl WaitTables {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::bpf_sys::tests::create_hash_map;
+    use super::super::super::layout::pack_device;
+    use super::super::super::nvme_paths::tests::{HEAD, PATH, write_diskstats};
     use super::*;
     use crate::model::disk::DevId;
 
@@ -315,5 +361,108 @@ mod tests {
         assert!(parse_thread(&slot).is_none());
         slot[..8].copy_from_slice(&9u64.to_ne_bytes());
         assert_eq!(parse_thread(&slot).map(|wait| (wait.since, wait.key)), Some((9, key_bytes())));
+    }
+
+    /// Tables without any wait; `None` where no maps may be made.
+    fn empty_tables(root: &Root) -> Option<WaitTables> {
+        Some(WaitTables {
+            waits: create_hash_map(4, WAIT_LEN)?,
+            threads: create_hash_map(4, THREAD_LEN)?,
+            stacks: create_hash_map(4, STACK_LEN)?,
+            short_stacks: create_hash_map(4, SHORT_STACK_LEN)?,
+            early_stacks: create_hash_map(4, STACK_LEN)?,
+            paths: create_hash_map(4, PATH_LEN)?,
+            period: create_hash_map(4, 8)?,
+            current_period: 0,
+            symbols: Symbols::parse(&b""[..]),
+            classes: HashMap::new(),
+            last_seen: LastSeen::new(),
+            totals: Totals::default(),
+            files: BTreeMap::new(),
+            heads: PathHeads::new(root),
+        })
+    }
+
+    /// A wait for io_uring with a request on this device, from this call of it.
+    fn uring_wait(device: DevId, stack: i32) -> [u8; KEY_LEN] {
+        let mut key = [0; KEY_LEN];
+        for (at, n) in [(40, 77), (44, stack as u32), (48, pack_device(device)), (56, ASYNC_CALLS[0].0)] {
+            key[at..at + 4].copy_from_slice(&n.to_ne_bytes());
+        }
+        key
+    }
+
+    #[test]
+    fn a_wait_for_the_path_of_an_nvme_disk_is_for_the_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        write_diskstats(&root, 3);
+        let Some(mut tables) = empty_tables(&root) else {
+            return println!("skipped a_wait_for_the_path_of_an_nvme_disk_is_for_the_disk: may not make maps");
+        };
+        tables.waits.insert(&uring_wait(PATH, -1), &mut [0; WAIT_LEN]).unwrap();
+        let read = tables.read().unwrap();
+        assert_eq!(read.accounts.iter().map(|account| account.key.device).collect::<Vec<_>>(), [HEAD]);
+    }
+
+    #[test]
+    fn an_idle_key_is_removed_and_stays_in_the_sum() {
+        let root = Root::at("/nonexistent");
+        let Some(mut tables) = empty_tables(&root) else {
+            return println!("skipped an_idle_key_is_removed_and_stays_in_the_sum: may not make maps");
+        };
+        let insert = |tables: &WaitTables, stack, count: u64| {
+            let mut value = [0; WAIT_LEN];
+            value[..8].copy_from_slice(&count.to_ne_bytes());
+            tables.waits.insert(&uring_wait(DevId::default(), stack), &mut value).unwrap();
+        };
+        insert(&tables, 1, 1000);
+        let counts: Vec<u64> = (1..=u64::from(IDLE_READS) + 2)
+            .map(|count| {
+                insert(&tables, 2, count);
+                tables.read().unwrap().accounts[0].waits.count
+            })
+            .collect();
+        assert!(counts.is_sorted_by(|a, b| a + 1 == *b), "{counts:?}");
+        let mut left = 0;
+        tables.waits.for_each(9, |_, _| left += 1).unwrap();
+        assert_eq!((counts[0], left), (1001, 1));
+    }
+
+    fn waits(count: u64, total_ns: u64) -> StallCounter {
+        StallCounter { count, total_ns, max_ns: 0 }
+    }
+
+    #[test]
+    fn waits_of_a_key_count_on_after_another_one_of_the_same_sum_was_removed() {
+        let (mut totals, key) = (Totals::default(), WaitKey { pid: 77, ..WaitKey::default() });
+        let read = |totals: &mut Totals, sum| {
+            let mut sums = BTreeMap::from([(key.clone(), sum)]);
+            totals.complete(&mut sums);
+            sums[&key]
+        };
+        // One stack has waited for 1000 ns and is idle, the other one goes on.
+        assert_eq!(read(&mut totals, waits(12, 1200)), waits(12, 1200));
+        totals.note_removed(key.clone(), waits(10, 1000));
+        assert_eq!(read(&mut totals, waits(3, 250)), waits(13, 1250));
+        assert_eq!(read(&mut totals, waits(2, 240)), waits(13, 1250), "a wait that is in neither map");
+        assert_eq!(read(&mut totals, waits(4, 400)), waits(14, 1400));
+        totals.complete(&mut BTreeMap::new());
+        assert_eq!(read(&mut totals, waits(1, 10)), waits(1, 10), "all keys of it were removed");
+    }
+
+    #[test]
+    fn a_key_with_a_wait_that_has_not_ended_is_not_idle() {
+        let key = |pid: u32| {
+            let mut bytes = key_bytes();
+            bytes[40..44].copy_from_slice(&pid.to_ne_bytes());
+            bytes
+        };
+        let ended = [77, 78].map(|pid| (key(pid), vec![0; WAIT_LEN]));
+        let open = [OpenWait { key: key(78), since: 1, comm: [0; COMM_LEN], holder: [0; COMM_LEN] }];
+        let mut last_seen = LastSeen::new();
+        assert!((0..IDLE_READS - 1).all(|_| find_idle(&mut last_seen, &ended, &open).is_empty()));
+        assert_eq!(find_idle(&mut last_seen, &ended, &open), [0]);
+        assert_eq!(find_idle(&mut last_seen, &ended, &[]), [0, 1]);
     }
 }

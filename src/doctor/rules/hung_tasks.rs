@@ -6,7 +6,7 @@ use crate::model::kernel_log::LogEntry;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::process::{ProcessRow, TaskKey};
 use crate::model::slow_facts::TaskWait;
-use crate::model::syncs::SyncActivity;
+use crate::model::topology::MountRef;
 use crate::model::wait_channel::{self, FLUSH_WAIT, FREEZE_WAIT, WaitChannel};
 use crate::sanitize::fit_width;
 
@@ -77,7 +77,7 @@ fn hung_task_finding(
     if let Some(rate) = channel.filter(is_flushed).and_then(|_| flush_rate(ctx)) {
         return flushing_task_finding(ctx, key, &name, since, rate);
     }
-    let devices = waited_for_device(ctx, task).map(|id| ctx.device_chain(id)).unwrap_or_default();
+    let devices = ctx.device_chains(&waited_for_devices(ctx, task));
     let file = waited_for_file(ctx, task);
     let meaning = channel.map(|channel| channel.meaning.to_owned());
     let duration = format::duration(secs);
@@ -114,9 +114,10 @@ fn hung_task_finding(
 
 /// What stands still: `/srv on sda1 is frozen`, `the server box:/e of /mnt does not answer`; `None` if that is not known.
 fn place_of_hang(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitChannel>) -> Option<String> {
-    if let Some((point, id)) = mount_of_wait(ctx, task) {
+    if let Some((mount, device)) = mounts_of_wait(ctx, task).next() {
         let is_frozen = channel.is_some_and(|channel| channel.function == FREEZE_WAIT);
-        return is_frozen.then(|| format!("{point} on {} is frozen", ctx.device_name(id)));
+        return is_frozen
+            .then(|| format!("{} on {} is frozen", mount.mount_point.sanitized(), ctx.device_name(device)));
     }
     let (point, server) = server_of_wait(ctx, waited_for_file(ctx, task))?;
     Some(format!("the server {server} of {point} does not answer"))
@@ -127,13 +128,13 @@ fn waited_for_file<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> Option<&'a Tas
     ctx.system.slow_facts.latest.as_ref()?.waits.iter().find(|wait| wait.key == task.key)
 }
 
-/// The mount point of that file, sanitized, and the device it is on.
-fn mount_of_wait(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, DevId)> {
-    let mount_id = waited_for_file(ctx, task)?.mount_id;
-    let devices = &ctx.system.topology.ok()?.devices;
-    devices.iter().find_map(|device| {
-        let mount = device.mounts.iter().find(|mount| mount.id == mount_id)?;
-        Some((mount.mount_point.sanitized(), device.id))
+/// The mount of that file, with each device it is on.
+fn mounts_of_wait<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> impl Iterator<Item = (&'a MountRef, DevId)> {
+    let mount_id = waited_for_file(ctx, task).map(|wait| wait.mount_id);
+    let devices = ctx.system.topology.ok().map_or(&[][..], |topology| &topology.devices);
+    devices.iter().filter_map(move |device| {
+        let mount = device.mounts.iter().find(|mount| Some(mount.id) == mount_id)?;
+        Some((mount, device.id))
     })
 }
 
@@ -146,15 +147,23 @@ fn server_of_wait(ctx: &RuleContext<'_>, file: Option<&TaskWait>) -> Option<(Str
     Some((mount.mount.sanitized(), mount.server.sanitized()))
 }
 
-/// The device that a task waits for: that of its sync or of its file, or else the only one on which nothing completes.
-pub(super) fn waited_for_device(ctx: &RuleContext<'_>, task: &HungTask) -> Option<DevId> {
-    let sync = |syncs: &SyncActivity| syncs.in_flight.iter().find(|sync| sync.tid == task.key.tid)?.file.device_id();
-    if let Some(id) = ctx.system.snapshot.syncs.ok().and_then(|syncs| sync(syncs)) {
-        return Some(id);
+/// The devices that a task waits for: those of its sync or of its file, or else the only one on which nothing completes.
+pub(super) fn waited_for_devices(ctx: &RuleContext<'_>, task: &HungTask) -> Vec<DevId> {
+    let in_flight = ctx.system.snapshot.syncs.ok().map_or(&[][..], |syncs| &syncs.in_flight);
+    let sync = in_flight.iter().find(|sync| sync.tid == task.key.tid);
+    let of_sync = sync.map(|sync| sync.file.devices(ctx.system.topology.ok())).unwrap_or_default();
+    if !of_sync.is_empty() {
+        return of_sync;
     }
-    if let Some((_, id)) = mount_of_wait(ctx, task) {
-        return Some(id);
+    let of_mount: Vec<DevId> = mounts_of_wait(ctx, task).map(|(_, device)| device).collect();
+    if !of_mount.is_empty() {
+        return of_mount;
     }
+    only_stalled_device(ctx, task).into_iter().collect()
+}
+
+/// The only device on which nothing completes, if the task waits for one.
+fn only_stalled_device(ctx: &RuleContext<'_>, task: &HungTask) -> Option<DevId> {
     if !wait_channel::find(task.wchan.as_deref()?)?.is_of_device {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Devices with requests in flight of which none completes. Other tools show an await of 0 then, because await counts
 //! completed requests (Documentation/admin-guide/iostats.rst).
 
-use super::hung_tasks::waited_for_device;
+use super::hung_tasks::waited_for_devices;
 use super::prelude::*;
 use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::mount::is_nfs;
@@ -69,7 +69,7 @@ fn file_server(ctx: &RuleContext<'_>, id: DevId) -> Option<String> {
 pub(super) fn waiting_tasks(ctx: &RuleContext<'_>, id: DevId) -> Vec<InvolvedTask> {
     let hung = ctx.system.hung_tasks.iter().filter(|task| {
         let is_kernel_thread = ctx.system.processes.get(&task.key).is_some_and(|row| row.raw.kernel_thread);
-        !is_kernel_thread && waited_for_device(ctx, task).is_some_and(|device| ctx.device_chain(device).contains(&id))
+        !is_kernel_thread && ctx.device_chains(&waited_for_devices(ctx, task)).contains(&id)
     });
     let name = |task: &HungTask| InvolvedTask::named(format::task(&sanitize(&task.comm), task.key.tid));
     hung.take(MAX_NAMED_TASKS).map(name).collect()

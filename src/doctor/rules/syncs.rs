@@ -6,6 +6,8 @@
 use super::prelude::*;
 use crate::doctor::device_users::{DeviceUsers, MAIN_DEVICE_SHARE, Requests};
 use crate::doctor::rule_context::IoTask;
+use crate::doctor::storage_class::{ClassLimits, StorageClass};
+use crate::model::latency::{LatencySummary, SparseHistogram};
 use crate::model::reading::Reading;
 use crate::model::syncs::{ON_CPU, SyncActivity, SyncRate, is_not_requested, wait_text};
 use std::collections::HashMap;
@@ -43,9 +45,25 @@ struct SyncWaiter {
     typical_ms: f64,
     /// The longest sync above the tracing threshold; 0: none.
     max_ms: f64,
+    /// The calls for that file that ended in the window; `None` if none did.
+    ended: Option<LatencySummary>,
     /// The file it waits for most, from the newest tick.
     file: SyncRate,
-    device: DevId,
+    /// The devices that hold the file system, the main one first; where they are not known the number of the file system.
+    devices: Vec<DevId>,
+}
+
+impl SyncWaiter {
+    /// Of the calls that ended in the window.
+    fn p99_ms(&self) -> Option<f64> {
+        self.ended.map(|calls| calls.p99 / 1e3)
+    }
+
+    /// The longest in the window, running ones included; `None` if none has ended or is long.
+    fn longest_ms(&self) -> Option<f64> {
+        let ended = self.ended.map(|calls| calls.max / 1e3);
+        ended.into_iter().chain((self.max_ms > 0.0).then_some(self.max_ms)).max_by(f64::total_cmp)
+    }
 }
 
 /// Syncs above the tracing threshold within the window, running ones included.
@@ -119,7 +137,7 @@ fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<
         let own = newest.rows.iter().filter(|row| row.file.pid == pid);
         let file = own.max_by(|a, b| file_weight(a).total_cmp(&file_weight(b)))?;
         // A sync of the whole machine or of a mapping has no device.
-        let device = file.file.device_id()?;
+        let devices = devices_of(ctx, file)?;
         let running = newest.in_flight.iter().filter(|sync| sync.file.pid == pid).count();
         let all_calls = calls + running as f64;
         let long = LongSyncs::of_process(newest, pid, secs);
@@ -133,15 +151,15 @@ fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<
             mean_ms,
             typical_ms: if long_dominate { mean_ms.max(long.total_ms / f64::from(long.calls)) } else { mean_ms },
             max_ms: long.max_ms,
+            ended: ended_calls(ctx, file),
             file: file.clone(),
-            device,
+            devices,
         })
     };
     let is_slow = |waiter: &SyncWaiter| {
-        let slow_ms = (ctx.storage_class(waiter.device).limits().slow_ms / 2.0).max(FAST_SYNC_MS);
-        let p99_ms = waiter.file.latency.map_or(0.0, |latency| latency.p99 / 1e3);
+        let slow_ms = (limits(ctx, waiter).slow_ms / 2.0).max(FAST_SYNC_MS);
         waiter.wait_pct >= BEHIND_STREAM_MIN_PCT
-            && waiter.typical_ms.max(p99_ms) >= slow_ms
+            && waiter.typical_ms.max(waiter.p99_ms().unwrap_or(0.0)) >= slow_ms
             && !ctx.is_own_process(waiter.pid)
     };
     let mut out: Vec<SyncWaiter> = totals.into_iter().filter_map(waiter).filter(is_slow).collect();
@@ -149,14 +167,42 @@ fn sync_waiters(ctx: &RuleContext<'_>, newest: &SyncActivity, secs: f64) -> Vec<
     out
 }
 
+/// The devices that hold the file system of a file; its number where they are not known; `None` without a file.
+fn devices_of(ctx: &RuleContext<'_>, rate: &SyncRate) -> Option<Vec<DevId>> {
+    let number = rate.file.file_system()?;
+    let known = rate.file.devices(ctx.system.topology.ok());
+    Some(if known.is_empty() { vec![number] } else { known })
+}
+
+/// What is slow for the slowest of the devices.
+fn limits(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> ClassLimits {
+    let classes = waiter.devices.iter().map(|id| ctx.storage_class(*id));
+    classes.min_by_key(|class| *class as u8).unwrap_or(StorageClass::Virtual).limits()
+}
+
+/// The calls for a file that ended in the window: percentiles since tracing began would remember a slow phase for hours.
+fn ended_calls(ctx: &RuleContext<'_>, of: &SyncRate) -> Option<LatencySummary> {
+    let key = of.file.key();
+    let rows = traced_ticks(ctx).flat_map(|(_, syncs)| &syncs.rows).filter(|row| row.file.key() == key);
+    let calls = SparseHistogram::sum(rows.map(|row| &row.ended));
+    of.summary_of(&calls)
+}
+
+/// `sda1`, `sda2, sdb2`.
+fn device_names(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> String {
+    let names: Vec<String> = waiter.devices.iter().map(|id| ctx.device_name(*id)).collect();
+    names.join(", ")
+}
+
 /// Orders files by the time spent in their syncs: in this tick, else in total.
 fn file_weight(row: &SyncRate) -> f64 {
     row.wait_pct + row.mean_us.unwrap_or(0.0) * row.calls as f64 / 1e12
 }
 
-/// Write throughput (MB/s) of the physical disk below a device that is written most.
-fn disk_write_mb_per_s(ctx: &RuleContext<'_>, id: DevId) -> Option<f64> {
-    let disks = ctx.system.topology.ok()?.physical_disks(id);
+/// Write throughput (MB/s) of the physical disk below the waiter's devices that is written most.
+fn disk_write_mb_per_s(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<f64> {
+    let topology = ctx.system.topology.ok()?;
+    let disks = waiter.devices.iter().flat_map(|id| topology.physical_disks(*id));
     disks.filter_map(|disk| ctx.device_mean(disk.id, WINDOW_SECS, |d| d.write_mb_per_s)).max_by(f64::total_cmp)
 }
 
@@ -174,7 +220,7 @@ fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
     if ctx.system.snapshot.io_attribution.ok().is_none() {
         return find_untraced_stream(ctx, waiter);
     }
-    let users = ctx.device_chain(waiter.device).into_iter().flat_map(traced);
+    let users = ctx.device_chains(&waiter.devices).into_iter().flat_map(traced);
     let streams = users.filter(|user| {
         user.pid != waiter.pid && !ctx.is_own_process(user.pid) && user.bytes_per_s >= STREAM_BYTES_PER_S
     });
@@ -184,7 +230,7 @@ fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
 
 /// Without tracing processes are not counted by device, so the device has to take most of what all disks write.
 fn find_untraced_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
-    let written = disk_write_mb_per_s(ctx, waiter.device)?;
+    let written = disk_write_mb_per_s(ctx, waiter)?;
     let all_disks = ctx.mean(WINDOW_SECS, |tick| Some(tick.disks_mb_per_s(ctx.system.topology.ok())?.1))?;
     if written * 1_048_576.0 < STREAM_BYTES_PER_S || written < all_disks * MAIN_DEVICE_SHARE {
         return None;
@@ -200,7 +246,7 @@ fn find_untraced_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<St
 /// `62% of its time, p99 180 ms`, or the longest sync where few are long.
 fn wait_summary(waiter: &SyncWaiter) -> String {
     let share = format::percent(waiter.wait_pct.min(100.0));
-    let tail = match waiter.file.latency.map(|latency| latency.p99 / 1e3) {
+    let tail = match waiter.p99_ms() {
         Some(p99) if p99 >= waiter.mean_ms || waiter.max_ms == 0.0 => format!(", p99 {}", format::ms(p99)),
         _ if waiter.max_ms > 0.0 => format!(", max {}", format::ms(waiter.max_ms)),
         _ => String::new(),
@@ -209,28 +255,28 @@ fn wait_summary(waiter: &SyncWaiter) -> String {
 }
 
 fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter, title: String) -> Finding {
-    let (device, row) = (ctx.device_name(waiter.device), &waiter.file);
+    let (device, row) = (device_names(ctx, waiter), &waiter.file);
     let comm = row.file.comm.sanitized();
     let subject = match ctx.system.processes.find_live(waiter.pid) {
         Some(row) => FindingSubject::Task(row.key(), comm),
         None => FindingSubject::Pid(waiter.pid, comm),
     };
-    let critical_ms = ctx.storage_class(waiter.device).limits().critical_ms;
+    let critical_ms = limits(ctx, waiter).critical_ms;
     let severity = Severity::critical_if(waiter.typical_ms >= 5.0 * critical_ms && waiter.wait_pct >= 80.0);
     let waits_on = most_common_wait(newest, waiter.pid).map(|function| wait_text(function, &device));
-    let written = disk_write_mb_per_s(ctx, waiter.device);
+    let written = disk_write_mb_per_s(ctx, waiter);
     Finding::new(severity, subject, title)
         .fact("waits", format!("{} of its time", format::percent(waiter.wait_pct)))
         .fact("file", row.file.display_path(ctx.system.topology.ok()))
         .fact("device", device)
         .fact("syncs", format!("{}, {} each", format::per_s(waiter.calls_per_s), format::ms(waiter.mean_ms)))
-        .fact("max", format::ms(row.max_ns as f64 / 1e6))
+        .fact_opt("max", waiter.longest_ms().map(format::ms))
         .fact_opt("waits on", waits_on)
         .fact_opt("written to the device", written.map(format::mb_per_s))
         .see_also(NavTarget::Syncs)
         .delays([InvolvedTask::named(&waiter.name)])
         .on_files([row.file.display_path(ctx.system.topology.ok())])
-        .on_devices(ctx.device_chain(waiter.device))
+        .on_devices(ctx.device_chains(&waiter.devices))
 }
 
 /// The kernel function in which the process' slow syncs were seen waiting most often.
@@ -258,7 +304,7 @@ fn behind_stream_finding(
         waiter.file.file.display_path(ctx.system.topology.ok()),
         wait_summary(waiter),
         stream.name,
-        ctx.device_name(waiter.device),
+        device_names(ctx, waiter),
     );
     let mut finding = build_finding(ctx, newest, waiter, title);
     if is_cpu_bound {
@@ -278,7 +324,7 @@ fn behind_stream_finding(
 }
 
 fn waits_on_syncs_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter) -> Option<Finding> {
-    let slow_ms = ctx.storage_class(waiter.device).limits().slow_ms;
+    let slow_ms = limits(ctx, waiter).slow_ms;
     if waiter.wait_pct < WAITS_MIN_PCT || waiter.typical_ms < slow_ms {
         return None;
     }

@@ -7,6 +7,7 @@ use crate::doctor::device_files::main_files;
 use crate::doctor::device_users::{DeviceUsers, Requests, counted_devices};
 use crate::doctor::finding::Severity::{Critical, Warn};
 use crate::doctor::rule_context::RuleContext;
+use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
 use crate::model::file_io::{FileActivity, FileClass, FileId, FileIoRates, FileName, FileRate};
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::network::NetFsRaw;
@@ -180,4 +181,23 @@ fn ticks_before_tracing_was_loaded_do_not_hide_the_users() {
     machine.ticks(3, |t| set_io(t, VDA));
     let users = DeviceUsers::traced(&RuleContext::new(&machine.system), VDA, 5.0, Requests::All).unwrap();
     assert_eq!((users.main()[0].name.as_str(), users.main()[0].share), ("shop (901)", 1.0));
+}
+
+#[test]
+fn a_path_of_an_nvme_disk_that_counts_its_requests_is_not_judged_beside_it() {
+    let path = DevId { minor: 7, ..NVME };
+    let is_judged = |head_reads: u64| {
+        let mut machine = TestMachine::new();
+        machine.tick(|t| set_device(t, idle_device(path, "nvme0c1n1")));
+        let disk = |id, name: &str, ios| {
+            let read = DiskOpRaw { ios, ..DiskOpRaw::default() };
+            DiskRaw { id, name: name.into(), read, ..DiskRaw::default() }
+        };
+        let disks = Reading::Ok(vec![disk(path, "nvme0c1n1", 9), disk(NVME, "nvme0n1", head_reads)]);
+        machine.system.last_sample = Some(Sample { disks, ..Sample::default() });
+        let context = RuleContext::new(&machine.system);
+        [path, NVME].map(|id| context.devices().any(|device| device.id == id))
+    };
+    assert_eq!(is_judged(9), [false, true]);
+    assert_eq!(is_judged(0), [true, true], "the head of an old kernel counts nothing");
 }

@@ -1,6 +1,6 @@
 //! `syncs[]` and `slow_syncs[]`: waits for syncs by process and file.
 
-use crate::model::syncs::list::{self, SyncQuery, device_name};
+use crate::model::syncs::list::{self, SyncQuery, file_device_name};
 use crate::model::syncs::{SlowSyncRow, SyncRow};
 use crate::model::system_state::SystemState;
 use crate::units::format_rfc3339;
@@ -13,7 +13,7 @@ pub(super) fn syncs(system: &SystemState) -> Option<Vec<Value>> {
             "pid": rate.file.pid,
             "command": comm,
             "call": rate.file.call.name(),
-            "device": rate.file.device_id().map(|_| device),
+            "device": rate.file.file_system().map(|_| device),
             "inode": (rate.file.ino > 0).then_some(rate.file.ino),
             "path": path,
             "calls_per_s": rate.calls_per_s,
@@ -40,7 +40,7 @@ pub(super) fn slow_syncs(system: &SystemState) -> Option<Vec<Value>> {
             "tid": row.tid,
             "command": row.comm,
             "call": row.file.call.name(),
-            "device": row.file.device_id().map(|id| device_name(Some(id), topology)),
+            "device": row.file.file_system().map(|_| file_device_name(&row.file, topology)),
             "path": row.path,
             "began": format_rfc3339(system.now().wall_ns_at(row.started_ns)),
             "took_ms": row.duration_ns as f64 / 1e6,

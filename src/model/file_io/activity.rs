@@ -90,7 +90,7 @@ impl FileActivity {
             *(if is_write { &mut row.writes } else { &mut row.reads }) += rates(old, account, secs);
             let none = SparseHistogram::default();
             let times = account.histogram.since(old.map_or(&none, |old| &old.histogram));
-            row.histogram = merge([&row.histogram, &times]);
+            row.histogram = SparseHistogram::sum([&row.histogram, &times]);
         }
         let mut rows: Vec<FileRate> = rows.into_values().collect();
         let hidden_rows = rows.len().saturating_sub(MAX_ROWS);
@@ -155,16 +155,6 @@ fn rates(before: Option<&FileIoAccount>, now: &FileIoAccount, secs: f64) -> File
         bytes_per_s: since(|a| a.bytes),
         in_flight: since(|a| a.total_ns) / 1e9,
     }
-}
-
-/// The sum of histograms.
-pub(super) fn merge<'a>(all: impl IntoIterator<Item = &'a SparseHistogram>) -> SparseHistogram {
-    let mut sums: BTreeMap<u16, u32> = BTreeMap::new();
-    for (slot, n) in all.into_iter().flat_map(SparseHistogram::buckets) {
-        let sum = sums.entry(*slot).or_default();
-        *sum = sum.saturating_add(*n);
-    }
-    SparseHistogram::from_sparse(sums)
 }
 
 #[cfg(test)]

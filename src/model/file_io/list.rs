@@ -1,11 +1,11 @@
 //! The rows of the lists of files and directories: named, summed over processes, filtered, sorted.
 
-use super::activity::merge;
 use super::columns::{FILE_COLUMNS, FileColumn};
 use super::{FileActivity, FileClass, FileId, FileIoRates, FileRate, FileRow};
 use crate::model::disk::DevId;
 use crate::model::file_path;
 use crate::model::io_accounting::rates::percentile_us;
+use crate::model::latency::SparseHistogram;
 use crate::model::snapshot::Snapshot;
 use crate::model::syncs::list::device_name;
 use crate::model::topology::{DeviceMatch, MountRef, Topology};
@@ -83,7 +83,7 @@ fn row_of(files: &FileActivity, topo: Option<&Topology>, rates: &[&FileRate]) ->
         process: process_text(files, busiest.pid, pids.len() - 1),
         reads,
         writes,
-        p99_us: percentile_us(&merge(rates.iter().map(|rate| &rate.histogram)), 0.99),
+        p99_us: percentile_us(&SparseHistogram::sum(rates.iter().map(|rate| &rate.histogram)), 0.99),
     })
 }
 

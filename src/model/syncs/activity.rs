@@ -2,7 +2,7 @@
 
 use super::{InFlightSync, SlowSync, SyncCounts, SyncDrops, SyncFile, SyncsRaw};
 use crate::model::coverage::SinceStart;
-use crate::model::latency::LatencySummary;
+use crate::model::latency::{LatencySummary, SparseHistogram};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ pub struct SyncRate {
     pub mean_us: Option<f64>,
     /// Percentiles of the duration since tracing began; `None` if none has ended.
     pub latency: Option<LatencySummary>,
+    /// Durations of the calls that ended in the interval.
+    #[serde(default)]
+    pub ended: SparseHistogram,
     /// Longest duration, ns.
     pub max_ns: u64,
     /// CLOCK_BOOTTIME when the last one ended, ns; `None` if none has ended.
@@ -84,7 +87,7 @@ impl SyncActivity {
     /// Estimated size in bytes. Names and slow syncs are shared with other ticks.
     pub fn heap_bytes(&self) -> usize {
         size_of::<Self>()
-            + self.rows.len() * size_of::<SyncRate>()
+            + self.rows.iter().map(|row| size_of::<SyncRate>() + size_of_val(row.ended.buckets())).sum::<usize>()
             + self.slow.len() * size_of::<Arc<SlowSync>>()
             + self.in_flight.len() * (size_of::<InFlightSync>() + 32)
     }
@@ -100,6 +103,13 @@ impl SyncActivity {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("tables full: {}", parts.join(", ")))
+    }
+}
+
+impl SyncRate {
+    /// Percentiles of calls of this file; `None` if there are none.
+    pub(crate) fn summary_of(&self, calls: &SparseHistogram) -> Option<LatencySummary> {
+        LatencySummary::from_histogram(calls).map(|summary| clamp_summary(summary, self.max_ns as f64 / 1e3))
     }
 }
 
@@ -126,17 +136,19 @@ fn derive_rate(before: Option<&SyncCounts>, now: &SyncCounts, raw: &SyncsRaw, se
     // A long call that ends in a short interval must not count more than all of it.
     let new = now.calls - calls;
     let ended = if new == 1 { ended.min(whole) } else { ended };
-    SyncRate {
+    let rate = SyncRate {
         file: now.file.clone(),
         calls_per_s: new as f64 / secs,
         wait_pct: (ended + under_way) as f64 / (secs * 1e7),
         calls: now.calls,
         errors: now.errors,
         mean_us: (now.calls > 0).then(|| now.total_ns as f64 / now.calls as f64 / 1e3),
-        latency: LatencySummary::from_histogram(&now.histogram).map(|s| clamp_summary(s, now.max_ns as f64 / 1e3)),
+        latency: None,
+        ended: before.map_or_else(|| now.histogram.clone(), |before| now.histogram.since(&before.histogram)),
         max_ns: now.max_ns,
         last_ended_ns: (now.calls > 0).then_some(now.last_ended_ns),
-    }
+    };
+    SyncRate { latency: rate.summary_of(&now.histogram), ..rate }
 }
 
 /// Limits the percentiles: interpolation in a bucket may exceed the longest time.
@@ -148,7 +160,6 @@ fn clamp_summary(s: LatencySummary, us: f64) -> LatencySummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::latency::SparseHistogram;
 
     fn sync_counts(pid: u32, calls: u64, total_ms: u64) -> SyncCounts {
         SyncCounts {
@@ -175,6 +186,19 @@ mod tests {
         assert_eq!(seen, [(2, 1.0, 50.0), (1, 5.0, 1.0), (3, 0.0, 0.0)]);
         assert_eq!((syncs.rows[1].mean_us, syncs.rows[2].mean_us), (Some(6000.0), None));
         assert!(syncs.rows[0].latency.is_some_and(|s| s.max <= 0.009) && syncs.rows[2].last_ended_ns.is_none());
+    }
+
+    #[test]
+    fn the_calls_of_an_interval_are_told_from_those_before() {
+        let slow = SyncCounts { histogram: SparseHistogram::from_sparse([(400, 50)]), ..sync_counts(1, 50, 5000) };
+        let histogram = SparseHistogram::from_sparse([(150, 7), (400, 50)]);
+        let later = SyncCounts { histogram, ..sync_counts(1, 57, 5001) };
+        let derive = |before: Option<&SyncsRaw>, now: &SyncCounts| {
+            SyncActivity::derive(before, &reading(12, vec![now.clone()]), 2.0).rows[0].ended.clone()
+        };
+        assert_eq!(derive(None, &slow), slow.histogram);
+        assert_eq!(derive(Some(&reading(10, vec![slow.clone()])), &later).buckets(), [(150, 7)]);
+        assert_eq!(derive(Some(&reading(10, vec![later])), &slow), slow.histogram, "it counts from 0 again");
     }
 
     #[test]

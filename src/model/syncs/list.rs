@@ -27,11 +27,16 @@ pub(crate) fn device_name(id: Option<DevId>, topo: Option<&Topology>) -> String 
     }
 }
 
+/// The name of the main device that a file is on; the number of its file system if that is unknown, `-` without a file.
+pub(crate) fn file_device_name(file: &SyncFile, topo: Option<&Topology>) -> String {
+    device_name(file.devices(topo).first().copied().or(file.file_system()), topo)
+}
+
 /// Syncs by process and file.
 pub(crate) fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &SyncQuery<'_>) -> Vec<SyncRow> {
     let line = |rate: &SyncRate| SyncRow {
         comm: rate.file.comm.sanitized(),
-        device: device_name(rate.file.device_id(), topo),
+        device: file_device_name(&rate.file, topo),
         path: rate.file.display_path(topo),
         last_ended: rate.last_ended_ns.map(|ns| format_duration(syncs.read_ns.saturating_sub(ns) / 1_000_000_000)),
         rate: rate.clone(),
@@ -55,8 +60,7 @@ pub(crate) fn sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, query: &S
 
 /// Slow syncs: those in flight, longest first, then the completed ones, newest first.
 pub(crate) fn slow_sync_rows(syncs: &SyncActivity, topo: Option<&Topology>, filter: &str) -> Vec<SlowSyncRow> {
-    let on =
-        |file: &SyncFile, on: &Option<String>| on.as_ref().map(|f| wait_text(f, &device_name(file.device_id(), topo)));
+    let on = |file: &SyncFile, on: &Option<String>| on.as_ref().map(|f| wait_text(f, &file_device_name(file, topo)));
     let in_flight = syncs.in_flight.iter().map(|f| SlowSyncRow {
         file: f.file.clone(),
         tid: f.tid,
@@ -114,6 +118,7 @@ pub(crate) fn notes(syncs: &SyncActivity) -> Vec<String> {
 mod tests {
     use super::super::InFlightSync;
     use super::*;
+    use crate::model::topology::{BlockDevice, MountRef};
 
     fn sync_rate(pid: u32, comm: &str, wait_pct: f64, calls: u64) -> SyncRate {
         let file = SyncFile {
@@ -131,6 +136,7 @@ mod tests {
             errors: 0,
             mean_us: Some(1500.0),
             latency: None,
+            ended: Default::default(),
             max_ns: 9_000_000,
             last_ended_ns: Some(1_000_000_000),
         }
@@ -177,6 +183,18 @@ mod tests {
         assert!(
             sync_rows(&sync_activity(), None, &by(None)).iter().all(|l| l.comm.chars().all(crate::sanitize::is_safe))
         );
+    }
+
+    #[test]
+    fn a_file_system_with_a_number_of_its_own_has_the_name_of_its_device() {
+        let file_system = DevId { major: 0, minor: 44 };
+        let mount = MountRef { file_system, mount_point: "/data".into(), ..MountRef::default() };
+        let id = DevId { major: 8, minor: 1 };
+        let device = BlockDevice { id, name: "sda1".into(), mounts: vec![mount], ..BlockDevice::default() };
+        let topology = Topology { devices: vec![device] };
+        let name = |device| file_device_name(&SyncFile { device, ..SyncFile::default() }, Some(&topology));
+        assert_eq!((name(file_system), name(id), name(DevId::default())), ("sda1".into(), "sda1".into(), "-".into()));
+        assert_eq!(name(DevId { major: 0, minor: 45 }), "0:45", "no mount of it is known");
     }
 
     #[test]

@@ -83,7 +83,10 @@ pub struct SyncFile {
     pub pid: u32,
     /// System call.
     pub call: SyncCall,
-    /// Device of the file system; 0:0 if the file is unknown (sync, msync).
+    /// Number of the file system, of a device or of none ([`MountRef::file_system`]); 0:0 if the file is unknown (sync,
+    /// msync).
+    ///
+    /// [`MountRef::file_system`]: super::topology::MountRef::file_system
     pub device: DevId,
     /// Inode number; 0 for a whole file system.
     pub ino: u64,
@@ -101,9 +104,14 @@ impl SyncFile {
         (self.pid, self.call, self.device, self.ino)
     }
 
-    /// The device it is on, if any.
-    pub fn device_id(&self) -> Option<DevId> {
+    /// Number of the file system it is on, if any.
+    pub fn file_system(&self) -> Option<DevId> {
         (self.device != DevId::default()).then_some(self.device)
+    }
+
+    /// The devices that hold its file system, the main one first; empty if they are not known.
+    pub fn devices(&self, topo: Option<&Topology>) -> Vec<DevId> {
+        topo.map(|topo| topo.file_system_devices(self.device)).unwrap_or_default()
     }
 
     /// Its path for display, sanitized: below the mount point if known, otherwise the known end of it.
@@ -111,7 +119,7 @@ impl SyncFile {
         match self.call {
             SyncCall::Sync => return "every file system".into(),
             SyncCall::Msync => return "a mapped file".into(),
-            _ if self.device_id().is_none() => return "-".into(),
+            _ if self.file_system().is_none() => return "-".into(),
             _ => {}
         }
         let mount = file_path::mount_point(topo, self.device);
@@ -239,6 +247,13 @@ mod tests {
             assert!(file.display_path(Some(&topo)).starts_with(known), "{}", file.display_path(Some(&topo)));
             assert!(file.display_path(None).starts_with(unknown), "{}", file.display_path(None));
             assert!(file.display_path(None).chars().all(crate::sanitize::is_safe));
+        }
+        let (file_system, subvolume) = (DevId { major: 0, minor: 44 }, "rw,subvol=/@".into());
+        let btrfs = |super_options| MountRef { file_system, super_options, ..mount("/data", false) };
+        for (super_options, path) in [("rw,subvol=/".into(), "/data/pg/wal"), (subvolume, "…/pg/wal")] {
+            let device = BlockDevice { id, mounts: vec![btrfs(super_options)], ..Default::default() };
+            let file = SyncFile { device: file_system, ..file(SyncCall::Fsync, "pg/wal", true) };
+            assert_eq!(file.display_path(Some(&Topology { devices: vec![device] })), path);
         }
         assert_eq!(SyncFile { call: SyncCall::Sync, ..Default::default() }.display_path(None), "every file system");
         assert_eq!(SyncFile::default().display_path(None), "-");

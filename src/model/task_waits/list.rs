@@ -102,10 +102,7 @@ fn device_of(row: &WaitRate, topo: Option<&Topology>) -> Option<DevId> {
     if row.key.device != DevId::default() {
         return Some(row.key.device);
     }
-    let file_system = row.key.file.file_system;
-    let devices = topo.map_or(&[][..], |topo| &topo.devices);
-    let is_on = |id: DevId| devices.iter().any(|device| device.id == id);
-    (file_system != DevId::default() && is_on(file_system)).then_some(file_system)
+    topo?.file_system_devices(row.key.file.file_system).first().copied()
 }
 
 /// The path of the file; of a whole file system where it is mounted.
@@ -159,4 +156,29 @@ pub(crate) fn notes(waits: &TaskWaits, snapshot: &Snapshot) -> Vec<String> {
     }
     out.extend(waits.unavailable.iter().cloned());
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::file_io::FileId;
+    use crate::model::task_waits::WaitKey;
+    use crate::model::topology::{BlockDevice, MountRef};
+
+    #[test]
+    fn a_wait_without_a_request_is_for_the_device_of_the_file_system() {
+        let (disk, btrfs) = (DevId { major: 8, minor: 1 }, DevId { major: 0, minor: 44 });
+        let mount = MountRef { file_system: btrfs, ..MountRef::default() };
+        let topology = Topology { devices: vec![BlockDevice { id: disk, mounts: vec![mount], ..Default::default() }] };
+        let device = |request, file_system| {
+            let file = FileId { file_system, ..FileId::default() };
+            let key = WaitKey { device: request, file, ..WaitKey::default() };
+            device_of(&WaitRate { key, ..WaitRate::default() }, Some(&topology))
+        };
+        let none = DevId::default();
+        assert_eq!([device(none, disk), device(none, btrfs)], [Some(disk); 2]);
+        assert_eq!((device(none, none), device(none, DevId { major: 0, minor: 45 })), (None, None));
+        let other = DevId { major: 8, minor: 2 };
+        assert_eq!(device(other, btrfs), Some(other));
+    }
 }

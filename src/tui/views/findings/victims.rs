@@ -112,9 +112,11 @@ pub(super) fn waiting_for_device(shared: &Shared, incident: &Incident, device: D
 fn in_slow_sync(shared: &Shared, device: DevId) -> Vec<Task> {
     let Some(syncs) = shared.snapshot().syncs.ok() else { return Vec::new() };
     let is_slow = |started_ns: u64| syncs.read_ns.saturating_sub(started_ns) >= MIN_SYNC_NS;
-    let here = syncs.in_flight.iter().filter(|sync| {
-        is_slow(sync.started_ns) && sync.file.device_id().is_some_and(|id| depends_on(shared, id, device))
-    });
+    let is_here = |id: &DevId| depends_on(shared, *id, device);
+    let here = syncs
+        .in_flight
+        .iter()
+        .filter(|sync| is_slow(sync.started_ns) && sync.file.devices(shared.system.topology.ok()).iter().any(is_here));
     here.map(|sync| Task::from_label(&task_label(shared, sync.file.pid))).collect()
 }
 
@@ -184,6 +186,19 @@ mod tests {
         machine.tick(|t| set_syncs(t, &[(812, SDA1, 4.0), (813, SDA, 0.5), (814, VDA, 9.0), (815, SDA, 0.01)]));
         let line = line(machine, "device-saturated");
         assert_eq!(line, "device sda · culprit dd (900) · victim postgres (812), etcd (813)");
+    }
+
+    #[test]
+    fn a_sync_of_a_file_system_with_a_number_of_its_own_is_on_its_device() {
+        let file_system = DevId { major: 0, minor: 44 };
+        let mut machine = TestMachine::new();
+        machine.add_task(812, "postgres", |_| {}, Default::default(), 0);
+        machine.add_hung_task(814, "etcd", "wait_on_page_bit", 8);
+        let topology = machine.system.topology.ok_mut().unwrap();
+        topology.devices.iter_mut().find(|device| device.id == SDA1).unwrap().mounts[0].file_system = file_system;
+        machine.tick(|t| set_syncs(t, &[(812, file_system, 4.0), (814, file_system, 0.01)]));
+        let line = line(machine, "device-saturated");
+        assert_eq!(line, "device sda · culprit dd (900) · victim etcd (814), postgres (812)");
     }
 
     #[test]
