@@ -2,7 +2,7 @@
 //!
 //! Bytes mislead: a random reader may keep a disk busy with a hundredth of the bytes of a stream beside it. So a process
 //! is judged by the time its requests spend on the device, which is its share of the mean queue (Little's law). What kernel
-//! threads do is given to the processes that they do it for.
+//! threads do is given to the processes that they work for.
 
 use super::device_sums::{Amount, DeviceSums, Sum, is_main_user_below, passes_on, traced_name};
 pub(super) use super::device_sums::{Requests, counted_devices};

@@ -1,4 +1,4 @@
-//! Gives what kernel threads do at a device to the processes that they do it for.
+//! Gives what kernel threads do at a device to the processes that they work for.
 //!
 //! - **Page cache** that a flusher writes is of the process that dirtied it. The kernel side counts it request by request, with
 //!   its time.
@@ -30,7 +30,7 @@ fn share(part: f64, all: f64) -> f64 {
 }
 
 impl DeviceSums {
-    /// Gives what kernel threads do at the device `id` to the processes that they do it for.
+    /// Gives what kernel threads do at the device `id` to the processes that they work for.
     pub(super) fn share_out_kernel_io(&mut self, ctx: &RuleContext<'_>, id: DevId, secs: f64) {
         let has_times = self.processes.values().any(|sum| sum.writeback_queue > 0.0 || sum.own_writebacks > 0.0);
         let mut kernel = KernelIo::default();

@@ -174,7 +174,10 @@ impl IoAccountSum {
 }
 
 /// Sums by owner, in total and by device.
-struct IoAccountSums<W>(BTreeMap<W, (IoAccountSum, BTreeMap<(DevId, bool), IoAccountSum>)>);
+struct IoAccountSums<W>(BTreeMap<W, (IoAccountSum, DeviceSums)>);
+
+/// By device, and whether it takes bios.
+type DeviceSums = BTreeMap<(DevId, bool), IoAccountSum>;
 
 impl<W: Ord> IoAccountSums<W> {
     fn add(&mut self, who: W, now: &IoAccount, before: Option<&IoAccount>) {
