@@ -200,7 +200,10 @@ pub(super) fn evaluate_zram(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
             }
             None if is_poor => {
                 let title = format!("{} saves little: {stored} take {used}", found.device);
-                let other = ["try another compressor (comp_algorithm), or keep this data on a disk", "processor time, or slower access"];
+                let other = [
+                    "try another compressor (comp_algorithm), or keep this data on a disk",
+                    "processor time, or slower access",
+                ];
                 (Severity::Note, title, other)
             }
             None => continue,

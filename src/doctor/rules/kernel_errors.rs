@@ -24,6 +24,7 @@ struct KernelReports<'a> {
     name: String,
     device: Option<DevId>,
     newest: &'a LogEntry,
+    /// Messages and rate-limited lines of the last ten minutes.
     count: u64,
     suppressed: u64,
     first_wall_ns: i64,
@@ -51,12 +52,13 @@ fn group_reports<'a>(
             Some(id) => ctx.device_name(id),
             None => sanitize(logged),
         };
+        let (count, suppressed) = entry.recent_counts(ctx.system.now().wall_ns);
         // Errors of a partition and of its disk, and of one device under two names, belong together.
         let disk = |id: Option<DevId>| id.and_then(|id| ctx.device_chain(id).last().copied());
         match out.iter_mut().find(|r| r.name == name || (device.is_some() && disk(r.device) == disk(device))) {
             Some(reports) => {
-                reports.count += entry.count;
-                reports.suppressed += entry.suppressed;
+                reports.count += count;
+                reports.suppressed += suppressed;
                 reports.first_wall_ns = reports.first_wall_ns.min(entry.first_wall_ns);
                 reports.is_corrected &= is_mended(&entry.message);
                 reports.has_correction |= is_corrected(&entry.message);
@@ -65,8 +67,8 @@ fn group_reports<'a>(
                 name,
                 device,
                 newest: entry,
-                count: entry.count,
-                suppressed: entry.suppressed,
+                count,
+                suppressed,
                 first_wall_ns: entry.first_wall_ns,
                 is_corrected: is_mended(&entry.message),
                 has_correction: is_corrected(&entry.message),

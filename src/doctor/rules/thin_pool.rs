@@ -69,7 +69,9 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, state: PoolState, entry: &Log
     let (severity, problem) = match state {
         PoolState::Fine => return None,
         PoolState::Low(what) => (Severity::Warn, format!("is nearly full: it reached its low water mark for {what}")),
-        PoolState::Waits => (Severity::Critical, "is full: writes to its volumes wait, by default for 60 s, and then fail".into()),
+        PoolState::Waits => {
+            (Severity::Critical, "is full: writes to its volumes wait, by default for 60 s, and then fail".into())
+        }
         PoolState::Fails => (Severity::Critical, "is full: writes to its volumes fail".into()),
         PoolState::ReadOnly => {
             (Severity::Critical, "cannot change its metadata any more: writes to its volumes fail".into())

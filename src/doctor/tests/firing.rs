@@ -258,6 +258,11 @@ pub const FIRING: &[FiringCase] = &[
             s.kernel_message("nvme nvme0: I/O 12 QID 3 timeout, reset controller");
         }
     }),
+    firing_case("device-reset", "every nine minutes", Warn, "on ata4, 2 times in 10 minutes: ata4: hard", |s| {
+        for _ in 0..20 {
+            s.skip_secs(9 * 60).idle_ticks(2).kernel_message("ata4: hard resetting link");
+        }
+    }),
     firing_case("io-error", "a sector", Critical, "I/O errors on sda: I/O error, dev sda, sector 81239", |s| {
         s.idle_ticks(2);
         s.kernel_message("I/O error, dev sda, sector 81239 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2");

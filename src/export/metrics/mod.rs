@@ -5,10 +5,10 @@
 //! bounded. What could not be read is left out.
 
 mod cgroup_io;
-mod node_metrics;
 mod continued;
 mod findings;
 mod machine;
+mod node_metrics;
 mod request_times;
 mod requests;
 mod stalls;
