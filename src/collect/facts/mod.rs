@@ -7,6 +7,7 @@ pub(in crate::collect) mod cgroup_limits;
 mod containers;
 mod health;
 mod task_waits;
+mod thin_pools;
 
 pub(crate) use containers::read_container_names;
 
@@ -50,6 +51,7 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
         results: Vec::new(),
         waits: tasks.iter().filter_map(|key| task_waits::read_wait(root, *key, &mut buf)).collect(),
         health: health::read_health(root, &mut buf),
+        thin_pools: thin_pools::read_thin_pools(root, &mut buf),
         containers: containers::read_container_names(root),
     }
 }

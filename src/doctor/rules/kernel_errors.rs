@@ -43,7 +43,7 @@ fn group_reports<'a>(
     for entry in ctx.kernel_messages(class, RECENT_SECS).filter(|entry| is_wanted(entry)) {
         let number = entry.devno.map(|(major, minor)| DevId { major, minor });
         let device = number.or_else(|| ctx.find_device(entry.device.as_deref()?));
-        if is_about_replaced_device(ctx, entry, device) {
+        if ctx.is_about_replaced_device(entry, device) {
             continue;
         }
         let logged = entry.device.as_deref().unwrap_or_default();
@@ -76,17 +76,6 @@ fn group_reports<'a>(
         }
     }
     out
-}
-
-/// Whether the message is about what was attached under this name before: loop devices and card readers come back with
-/// another file or medium.
-fn is_about_replaced_device(ctx: &RuleContext<'_>, entry: &LogEntry, id: Option<DevId>) -> bool {
-    let log = &ctx.system.kernel_log;
-    let own = entry.device.as_deref().and_then(|name| log.attached_at(name));
-    let chain = id.zip(ctx.system.topology.ok()).into_iter().flat_map(|(id, topology)| {
-        ctx.device_chain(id).into_iter().filter_map(|id| log.attached_at(&topology.get(id)?.name))
-    });
-    own.max(chain.max()).is_some_and(|attached_at| entry.wall_ns < attached_at)
 }
 
 impl KernelReports<'_> {
