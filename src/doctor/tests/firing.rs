@@ -225,16 +225,6 @@ pub const FIRING: &[FiringCase] = &[
     firing_case("hung-task", "not for long yet", Warn, "in state D for at least 6.0 s", |s| {
         s.add_hung_task(930, "dd", "submit_bio_wait", 6);
     }),
-    firing_case(
-        "hung-task",
-        "reported by the kernel only",
-        Warn,
-        "the kernel reported that dd (931) hung; it has continued or exited since",
-        |s| {
-            s.idle_ticks(3);
-            s.kernel_message("INFO: task dd:931 blocked for more than 120 seconds.");
-        },
-    ),
     firing_case("hung-task-silent", "no warnings left", Note, "the kernel no longer reports hung tasks", |s| {
         s.change_facts(|f| drop(f.knobs.insert("kernel.hung_task_warnings".into(), "0".into())));
     }),
