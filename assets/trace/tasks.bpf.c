@@ -2,8 +2,9 @@
  * One record per task: the contents of /proc/PID files that change from scan to scan.
  *
  * Two iterators: `processes` reports each process as its files do, including its exited threads, and
- * the counters of its other threads, to be added; `threads` reports each thread by itself. The values come from the
- * same kernel fields that fs/proc reads. No lock is taken and no page is touched, so no task can block this.
+ * the counters of its other threads, to be added, with their states; `threads` reports each thread by itself. The values
+ * come from the same kernel fields that fs/proc reads. No lock is taken and no page is touched, so no task can block
+ * this.
  */
 #include "kernel.h"
 
@@ -166,7 +167,18 @@ struct entry {
 	char work[16];
 };
 
-/* Counters of the thread itself: all that is needed of the other threads of a process. */
+/* Whether the thread sleeps, and its name: with the counters all that is needed of the other threads of a process. */
+INLINE void name_state(struct entry *e, struct task_struct *t)
+{
+	if (HAS(struct task_struct, __state))
+		e->state = t->__state;
+	else
+		e->state = ((struct task_struct___old *)t)->state;
+	e->exit_state = t->exit_state;
+	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
+}
+
+/* Counters of the thread itself. */
 INLINE void count_own(struct entry *e, struct task_struct *t)
 {
 	e->majflt = t->maj_flt;
@@ -272,11 +284,6 @@ INLINE void describe(struct entry *e, struct task_struct *t, struct signal_struc
 	struct css_set *groups;
 	const struct cred *cred = t->real_cred;
 
-	if (HAS(struct task_struct, __state))
-		e->state = t->__state;
-	else
-		e->state = ((struct task_struct___old *)t)->state;
-	e->exit_state = t->exit_state;
 	e->flags = t->flags;
 	e->ppid = parent ? parent->tgid : 0;
 	e->uid = cred ? cred->uid.val : 0;
@@ -293,7 +300,6 @@ INLINE void describe(struct entry *e, struct task_struct *t, struct signal_struc
 			e->cgroup = groups->dfl_cgrp->kn->id;
 		}
 	}
-	__builtin_memcpy(e->comm, t->comm, sizeof(e->comm));
 	if (e->flags & PF_KTHREAD)
 		kernel_name(e, t);
 	else if (mm)
@@ -317,6 +323,7 @@ INLINE int tell(struct bpf_iter__task *ctx, enum tell what)
 		return 0;
 	e.tid = t->pid;
 	e.pid = t->tgid;
+	name_state(&e, t);
 	count_own(&e, t);
 	if (what == THREADS || e.tid == e.pid)
 		describe(&e, t, s);

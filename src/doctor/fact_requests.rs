@@ -14,14 +14,15 @@ pub(crate) const NEW_CONTAINER_SECS: f64 = 5.0;
 /// Tasks whose open files and control groups are read.
 const MAX_TASKS: usize = 48;
 
-/// The tasks whose limits and control groups to read, one a process: servers, hung tasks, the busiest, the largest.
+/// The tasks whose limits and control groups to read, one a process: servers, hung tasks, the busiest, the largest. Hung
+/// threads of these processes come last.
 pub(crate) fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
     let (ctx, processes) = (RuleContext::new(system), &system.processes);
     let largest = ProcessQuery { sort_by: ProcessColumn::Rss, height: MAX_TASKS / 3, ..ProcessQuery::default() };
     let servers = ctx.task_survey().servers.iter().take(MAX_TASKS / 3).map(|(row, _)| row.key());
-    let hung = system.hung_tasks.iter().take(MAX_TASKS / 6);
+    let hung = || system.hung_tasks.iter().take(MAX_TASKS / 6);
     let candidates = servers
-        .chain(hung.map(|task| task.key))
+        .chain(hung().filter_map(|task| Some(processes.row_or_process(&task.key)?.key())))
         .chain(ctx.top_io_tasks(1.0).into_iter().take(MAX_TASKS / 3).map(|task| task.key))
         .chain(processes.window(&largest).rows.into_iter().map(|index| processes.row(index).key()));
     let mut out: Vec<TaskKey> = Vec::new();
@@ -30,6 +31,8 @@ pub(crate) fn tasks_to_query(system: &SystemState) -> Vec<TaskKey> {
             out.push(key);
         }
     }
+    // The files that hung threads wait for are read, too.
+    out.extend(hung().map(|task| task.key).filter(|key| !out.contains(key)).collect::<Vec<_>>());
     out
 }
 

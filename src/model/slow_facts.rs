@@ -3,12 +3,14 @@
 //! Plain data, so that recordings can store them and rules can be tested without a kernel.
 
 use super::containers::ContainerName;
+use super::disk::DevId;
 use super::health::DeviceHealth;
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
 use super::raw_bytes::RawBytes;
 use super::reading::Reading;
 use super::timestamp::Timestamp;
+pub(crate) use crate::parse::thin_pool::{BlockCount, ThinPoolMode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -36,6 +38,9 @@ pub struct SystemFacts {
     /// Devices and file systems that report errors or missing parts.
     #[serde(default)]
     pub health: Vec<DeviceHealth>,
+    /// Thin pools, as far as device mapper may be asked about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thin_pools: Vec<ThinPoolFacts>,
     /// Containers and what they are called.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub containers: Vec<ContainerName>,
@@ -61,6 +66,23 @@ pub struct TaskWait {
     pub mount_id: u64,
     /// Its path as the task sees it.
     pub path: RawBytes,
+}
+
+/// A thin pool as device mapper reports it (Documentation/admin-guide/device-mapper/thin-provisioning.rst).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThinPoolFacts {
+    pub device: DevId,
+    pub mode: ThinPoolMode,
+    /// Without space writes wait, instead of failing at once.
+    pub queues_writes: bool,
+    /// It was made read-only on purpose.
+    pub is_read_only: bool,
+    /// Blocks of the data; `None` while the pool has failed.
+    pub data: Option<BlockCount>,
+    pub metadata: Option<BlockCount>,
+    /// The kernel reports when no more blocks than these are free; `None` where that is not known.
+    pub data_low_water_blocks: Option<u64>,
+    pub metadata_low_water_blocks: Option<u64>,
 }
 
 /// A control group with a limit on I/O, memory or CPU (Documentation/admin-guide/cgroup-v2.rst and
@@ -95,7 +117,7 @@ pub struct CgroupFacts {
 /// A control group's limit on one device; `None` without such a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupIoLimit {
-    pub device: super::disk::DevId,
+    pub device: DevId,
     pub read_bytes_per_s: Option<u64>,
     pub write_bytes_per_s: Option<u64>,
     pub reads_per_s: Option<u64>,

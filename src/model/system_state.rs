@@ -16,7 +16,8 @@ use super::slow_facts::SlowFacts;
 use super::snapshot::Snapshot;
 use super::timestamp::Timestamp;
 use super::topology::{BlockDevice, DeviceKind, Topology};
-use std::collections::BTreeMap;
+use crate::sanitize::sanitize_cow;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// Children of the program that run a load, by their task names.
@@ -59,7 +60,8 @@ pub struct SystemState {
     pub last_sample: Option<Sample>,
     /// Reads and child processes that do not return.
     pub blocked_reads: Vec<BlockedRead>,
-    /// Tasks in D state for too long, longest first, whether or not the kernel reports them.
+    /// Tasks in D state for too long, longest first, whether or not the kernel reports them. Where rows are processes, of
+    /// each process the thread that has been for longest.
     pub hung_tasks: Vec<HungTask>,
     /// `kernel.hung_task_warnings`: 0 means the kernel no longer reports hung tasks.
     pub hung_task_warnings: Option<i64>,
@@ -159,14 +161,27 @@ impl SystemState {
 
     fn detect_hung_tasks(&mut self, now_boot_ns: u64) {
         let sleeping = || self.processes.iter().filter(|task| task.is_in_d_state());
-        let own = if sleeping().any(|task| !task.raw.kernel_thread) { self.own_processes() } else { Vec::new() };
-        let tasks = sleeping().filter(|task| !own.contains(&task.pid())).map(|task| DStateTask {
+        let threads = &self.processes.uninterruptible_threads;
+        let has_programs = !threads.is_empty() || sleeping().any(|task| !task.raw.kernel_thread);
+        let own = if has_programs { self.own_processes() } else { Vec::new() };
+        let tasks = sleeping().map(|task| DStateTask {
             key: task.key(),
             comm: task.comm(),
             wchan: task.wait_channel(),
             timeslices: Some(task.raw.timeslices).filter(|runs| *runs > 0),
         });
+        let threads = threads.iter().map(|thread| DStateTask {
+            key: thread.key,
+            comm: sanitize_cow(thread.comm()),
+            wchan: thread.wait_channel.as_deref(),
+            timeslices: Some(thread.timeslices),
+        });
+        let tasks = tasks.chain(threads).filter(|task| !own.contains(&task.key.pid));
         self.hung_tasks = self.hung_task_detector.scan(now_boot_ns, tasks);
+        if !self.processes.rows_are_threads {
+            let mut processes = HashSet::new();
+            self.hung_tasks.retain(|task| processes.insert(task.key.pid));
+        }
     }
 
     /// The program that reads the machine and its helpers, by process id: what they wait for is listed as

@@ -27,6 +27,7 @@ pub(crate) mod pressure;
 pub(crate) mod raw_bytes;
 pub(crate) mod swaps;
 pub(crate) mod task;
+pub(crate) mod thin_pool;
 
 use bytes::{lines, parse_u64, words};
 

@@ -152,6 +152,15 @@ pub(crate) fn status(text: &[u8]) -> StatusLines {
     out
 }
 
+/// The name in `comm`, padded with NUL.
+pub(crate) fn padded_comm(text: &[u8]) -> [u8; 16] {
+    let mut comm = [0; 16];
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let length = text.len().min(15);
+    comm[..length].copy_from_slice(&text[..length]);
+    comm
+}
+
 /// Parses `schedstat`: ns on a CPU, ns waiting for a CPU, number of timeslices.
 pub(crate) fn schedstat(text: &[u8]) -> Option<[u64; 3]> {
     let mut w = words(text);

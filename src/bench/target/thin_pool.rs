@@ -6,6 +6,7 @@
 use super::size_hints::disk_sysfs_dir;
 use crate::bench::syscalls::DeviceMapperTarget;
 use crate::model::disk::{DevId, SECTOR_BYTES};
+use crate::parse::thin_pool::{ThinPoolMode, parse_thin_pool_status, parse_thin_pool_table};
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::io;
@@ -85,16 +86,15 @@ fn read_pool(root: &Root, thin: &DeviceMapperTarget, read: ReadTargets) -> PoolB
     }
 }
 
-/// Bytes and free bytes of a pool, from its table (`METADATA DATA BLOCK_SECTORS LOW_WATER ...`) and its state
-/// (`TRANSACTION USED/TOTAL_METADATA USED/TOTAL_DATA ... MODE ...`).
+/// Bytes and free bytes of a pool, from its table and its state.
 fn parse_pool(table: &str, state: &str) -> Result<(u64, u64), String> {
     let unknown = || format!("the pool's state is \"{}\"", sanitize(state));
-    let block = table.split_whitespace().nth(2).and_then(|n| n.parse::<u64>().ok()).ok_or_else(unknown)?;
-    let blocks = state.split_whitespace().nth(2).and_then(|data| data.split_once('/')).ok_or_else(unknown)?;
-    let (used, total) = blocks.0.parse::<u64>().ok().zip(blocks.1.parse::<u64>().ok()).ok_or_else(unknown)?;
-    let bytes = |blocks: u64| blocks.saturating_mul(block).saturating_mul(SECTOR_BYTES);
-    let takes_writes = state.split_whitespace().any(|word| word == "rw");
-    Ok((bytes(total), if takes_writes { bytes(total.saturating_sub(used)) } else { 0 }))
+    let block_sectors = parse_thin_pool_table(table.as_bytes()).ok_or_else(unknown)?.block_sectors;
+    let status = parse_thin_pool_status(state.as_bytes()).ok_or_else(unknown)?;
+    let blocks = status.data.ok_or_else(unknown)?;
+    let bytes = |blocks: u64| blocks.saturating_mul(block_sectors).saturating_mul(SECTOR_BYTES);
+    let takes_writes = status.mode == ThinPoolMode::ReadWrite;
+    Ok((bytes(blocks.total), if takes_writes { bytes(blocks.free()) } else { 0 }))
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl AddAssign for TaskCounters {
     }
 }
 
-/// One task. For threads that are only added to their process just `counters` is valid.
+/// One task. For threads that are only added to their process just `counters`, the state and the name are valid.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 pub struct TaskRecord {

@@ -7,6 +7,7 @@ pub(in crate::collect) mod cgroup_limits;
 mod containers;
 mod health;
 mod task_waits;
+mod thin_pools;
 
 pub(crate) use containers::read_container_names;
 
@@ -20,7 +21,7 @@ use crate::model::reading::Reading;
 use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
 use crate::parse::bracketed_choice;
 use crate::root::Root;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -38,18 +39,21 @@ const REPORTED_SYSCTLS: &[&str] = &[
     "vm.swappiness",
 ];
 
-/// All facts of these tasks except free space and stored benchmark results.
+/// All facts of these tasks except free space and stored benchmark results: of their processes, and what each waits for.
 pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
     let mut buf = Vec::new();
+    let mut pids = HashSet::new();
+    let processes: Vec<TaskKey> = tasks.iter().filter(|key| pids.insert(key.pid)).copied().collect();
     SystemFacts {
         time: clock::now(),
         knobs: read_sysctls(root, &mut buf),
         thp: read_thp_mode(root, &mut buf),
-        open_files: tasks.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
-        cgroups: cgroup_limits::read_cgroup_limits(root, tasks, &mut buf),
+        open_files: processes.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
+        cgroups: cgroup_limits::read_cgroup_limits(root, &processes, &mut buf),
         results: Vec::new(),
         waits: tasks.iter().filter_map(|key| task_waits::read_wait(root, *key, &mut buf)).collect(),
         health: health::read_health(root, &mut buf),
+        thin_pools: thin_pools::read_thin_pools(root, &mut buf),
         containers: containers::read_container_names(root),
     }
 }

@@ -187,11 +187,7 @@ impl TaskFileReader {
             Err(err) => out.has_exited = path::is_gone(err),
         }
         if let Ok(text) = self.read_file(job.path, COMM_FILE) {
-            let mut comm = [0; 16];
-            let text = text.strip_suffix(b"\n").unwrap_or(text);
-            let kept = text.len().min(15);
-            comm[..kept].copy_from_slice(&text[..kept]);
-            out.comm = Some(comm);
+            out.comm = Some(task::padded_comm(text));
         }
     }
 }

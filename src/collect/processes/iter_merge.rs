@@ -118,7 +118,7 @@ fn apply_counters(raw: &mut TaskRaw, record: &TaskRecord, delays: DelaySource) {
 }
 
 /// Returns the state letter (get_task_state).
-fn state_letter(state: u32, exit_state: u32) -> u8 {
+pub(super) fn state_letter(state: u32, exit_state: u32) -> u8 {
     let mut bits = (state | exit_state) & TASK_REPORT;
     if state & TASK_IDLE == TASK_IDLE {
         bits = TASK_REPORT + 1;

@@ -103,10 +103,14 @@ impl TaskScanner {
     ) -> io::Result<()> {
         let is_per_thread = self.is_per_thread;
         iter.thread_groups.clear();
+        self.thread_states.clear_found();
         task_iter.read_all(is_per_thread, &mut iter.buf, |record, now| {
             match is_per_thread || record.thread_count == 1 {
                 true => self.apply_record(record, true, now, cursor, scan),
-                false => iter.thread_groups.add(record, now),
+                false => {
+                    iter.thread_groups.add(record, now);
+                    self.thread_states.add_record(record);
+                }
             }
         })?;
         for process in iter.thread_groups.processes() {

@@ -28,6 +28,7 @@ pub mod task_scanner;
 mod task_state;
 mod taskstats;
 mod thread_groups;
+mod thread_states;
 pub(crate) mod user_names;
 pub(crate) mod user_resolver;
 mod visibility;

@@ -228,6 +228,7 @@ impl TaskScanner {
         };
         let TaskScan { options, task_iter, mut update, .. } = *scan;
         self.copy_names_to_threads(&mut update);
+        self.report_thread_states(task_iter.is_some(), &mut update);
         self.finish_update(&options, task_iter.is_some(), &mut update);
         if self.hung_threads >= MAX_STUCK_THREADS {
             update.notes.push(format!(

@@ -6,6 +6,7 @@ use super::stuck_read::MAX_STUCK_THREADS;
 use super::task_list;
 use super::task_scanner::{ScanOptions, TaskScan, TaskScanner};
 use super::task_state::{DelaySource, TaskState};
+use super::thread_states::ThreadStates;
 use crate::model::process::{ProcessUpdate, TaskChange, TaskIoRaw, TaskKey, TaskNames};
 use crate::model::reading::Reading;
 use rustix::io::Errno;
@@ -318,6 +319,20 @@ impl TaskScanner {
             update.names.extend(names.clone().map(|names| (task.raw.key, names)));
             task.names = names;
         }
+    }
+
+    /// Adds threads in D state that have no row.
+    pub(super) fn report_thread_states(&mut self, has_iter: bool, update: &mut ProcessUpdate) {
+        let Some(proc) = self.proc_fd.as_ref().filter(|_| !self.is_per_thread) else {
+            self.thread_states = ThreadStates::default();
+            return;
+        };
+        if !has_iter {
+            self.thread_states.read_files(proc, &self.tasks, self.seq);
+        }
+        let is_unknown = |task: &TaskState| task.is_missing_from_iter && !task.has_exited;
+        let are_all_known = has_iter && !self.tasks.iter().any(is_unknown);
+        self.thread_states.report(proc, &self.tasks, are_all_known, update);
     }
 
     /// Adds exited tasks, totals, and everything else if a full update was requested.

@@ -6,6 +6,7 @@ use super::stuck_read::StuckRead;
 use super::task_list::ForkDetector;
 use super::task_state::{DelaySource, TaskState};
 use super::thread_groups::ThreadGroups;
+use super::thread_states::ThreadStates;
 use super::{cgroups, path, swap_activity, user_names, visibility};
 use crate::bpf::ProbeHandle;
 use crate::bpf::task_iter::{TaskIter, TaskIterProbe};
@@ -50,6 +51,7 @@ pub struct TaskScanner {
     pub(super) cgroups: cgroups::CgroupCache,
     pub(super) swap_activity: swap_activity::SwapActivity,
     pub(super) iter_scanner: IterScanner,
+    pub(super) thread_states: ThreadStates,
     /// Sorted by (pid, tid).
     pub(super) tasks: Vec<TaskState>,
     pub(super) stuck_reads: Vec<StuckRead>,
@@ -134,6 +136,7 @@ impl TaskScanner {
             cgroups: cgroups::CgroupCache::default(),
             swap_activity: swap_activity::SwapActivity::new(root),
             iter_scanner: IterScanner::default(),
+            thread_states: ThreadStates::default(),
             tasks: Vec::new(),
             stuck_reads: Vec::new(),
             returned_jobs: Vec::new(),

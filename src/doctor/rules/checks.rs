@@ -146,7 +146,8 @@ fn sleeping_tasks(ctx: &RuleContext<'_>) -> Judged {
     ctx.require(&ctx.system.processes_status)?;
     let is_watched = |pid: u32| !ctx.is_own_process(pid);
     let tasks = ctx.system.processes.iter().filter(|row| row.is_in_d_state() && !row.raw.kernel_thread);
-    let count = tasks.filter(|row| is_watched(row.pid())).count();
+    let threads = ctx.system.processes.uninterruptible_threads.iter().map(|thread| thread.key.pid);
+    let count = tasks.map(|row| row.pid()).chain(threads).filter(|pid| is_watched(*pid)).count();
     let limit = format!("one without progress for {} s", LIMIT_NS / 1_000_000_000);
     Ok((if count > 0 { count.to_string() } else { "none".into() }, limit))
 }
@@ -182,7 +183,7 @@ fn kernel_log_errors(ctx: &RuleContext<'_>) -> Judged {
     ctx.require(&ctx.system.kernel_log_status)?;
     let classes = [KernelLogClass::IoError, KernelLogClass::Filesystem, KernelLogClass::ResetTimeout];
     let messages = classes.into_iter().flat_map(|class| ctx.kernel_messages(class, kernel_errors::RECENT_SECS));
-    let count: u64 = messages.map(|entry| entry.count).sum();
+    let count: u64 = messages.map(|entry| entry.recent_counts(ctx.system.now().wall_ns).0).sum();
     let mins = kernel_errors::RECENT_SECS / 60;
     Ok((
         if count > 0 { count.to_string() } else { "none".into() },

@@ -4,7 +4,7 @@
 use super::prelude::*;
 use crate::model::kernel_log::LogEntry;
 use crate::model::kernel_log::hung_tasks::HungTask;
-use crate::model::process::{ProcessRow, TaskKey};
+use crate::model::process::{FoundTask, ProcessRow, TaskKey};
 use crate::model::slow_facts::TaskWait;
 use crate::model::topology::MountRef;
 use crate::model::wait_channel::{self, FLUSH_WAIT, FREEZE_WAIT, WaitChannel};
@@ -29,8 +29,8 @@ const MAX_COMMAND_WIDTH: usize = 120;
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let mut hung = 0;
     for task in &ctx.system.hung_tasks {
-        let row = ctx.system.processes.get(&task.key);
-        let report = ctx.system.kernel_log.latest_hung_task(task.key.tid);
+        let row = ctx.system.processes.row_or_process(&task.key);
+        let report = kernel_report(ctx, task);
         // Some drivers' kernel threads sleep in state D for ever; only the kernel knows which of them hang.
         if row.as_ref().is_some_and(|row| row.raw.kernel_thread) && report.is_none() {
             continue;
@@ -48,7 +48,8 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     let watched_secs: f64 = ctx.ticks().map(|tick| tick.interval_secs).take(WATCH_TICKS).sum();
     let is_watched =
         |row: ProcessRow<'_>| row.is_in_d_state() && !row.raw.kernel_thread && !ctx.is_own_process(row.pid());
-    let any_in_d_state = || ctx.system.processes.iter().any(is_watched);
+    let has_thread = || ctx.system.processes.uninterruptible_threads.iter().any(|t| !ctx.is_own_process(t.key.pid));
+    let any_in_d_state = || ctx.system.processes.iter().any(is_watched) || has_thread();
     if ctx.system.history.len() < 2 {
         Err(RuleSkipped::NeedsMoreData("several task scans"))
     } else if hung == 0 && watched_secs < WATCH_SECS && any_in_d_state() {
@@ -58,13 +59,67 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     }
 }
 
+/// The kernel's newest report of this task, or of another thread of its process that is still in state D.
+fn kernel_report<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> Option<&'a LogEntry> {
+    let log = &ctx.system.kernel_log;
+    let threads = ctx.system.processes.uninterruptible_threads.iter().filter(|thread| thread.key.pid == task.key.pid);
+    log.latest_hung_task(task.key.tid).or_else(|| threads.rev().find_map(|thread| log.latest_hung_task(thread.key.tid)))
+}
+
+/// What to call a hung task. Names are sanitized.
+struct HungTaskName {
+    /// The process; the task itself where rows are threads. A thread without a row has no page.
+    key: TaskKey,
+    comm: String,
+    /// The thread that hangs, if it has no row: `ib_io_wr-1 (1234)`.
+    thread: Option<String>,
+}
+
+impl HungTaskName {
+    fn of(task: &HungTask, row: Option<&ProcessRow<'_>>) -> Self {
+        match row.filter(|row| row.key() != task.key) {
+            Some(process) => Self {
+                key: process.key(),
+                comm: process.comm().into_owned(),
+                thread: Some(format::task(&sanitize(&task.comm), task.key.tid)),
+            },
+            None => Self { key: task.key, comm: sanitize(&task.comm), thread: None },
+        }
+    }
+
+    /// `mysqld (1200)`.
+    fn label(&self) -> String {
+        format::task(&self.comm, self.key.tid)
+    }
+
+    /// `mysqld (1200) hangs in its thread ib_io_wr-1 (1234)`.
+    fn hangs(&self) -> String {
+        let thread = self.thread.as_ref().map_or(String::new(), |thread| format!(" in its thread {thread}"));
+        format!("{} hangs{thread}", self.label())
+    }
+
+    fn advise_stack(&self, finding: Finding, task: &HungTask) -> Finding {
+        let why = "to see which device or file system it waits for";
+        match self.thread {
+            Some(_) => finding.advise(format!("read /proc/{}/task/{}/stack {why}", task.key.pid, task.key.tid)),
+            None => finding.advise_at(format!("read its kernel stack on its page {why}"), NavTarget::Task(self.key)),
+        }
+    }
+}
+
+/// The process of a hung task, or the task where rows are threads.
+pub(super) fn involved_task(ctx: &RuleContext<'_>, task: &HungTask) -> InvolvedTask {
+    let row = ctx.system.processes.row_or_process(&task.key);
+    InvolvedTask::named(HungTaskName::of(task, row.as_ref()).label())
+}
+
 fn hung_task_finding(
     ctx: &RuleContext<'_>,
     task: &HungTask,
     row: Option<&ProcessRow<'_>>,
     report: Option<&LogEntry>,
 ) -> Finding {
-    let (key, name) = (task.key, sanitize(&task.comm));
+    let name = HungTaskName::of(task, row);
     // The kernel may have watched it for longer.
     let reported_ns = report.map_or(u64::MAX, |entry| ctx.wall_to_boot_ns(entry.first_wall_ns));
     let since = task.since_boot_ns.min(reported_ns);
@@ -75,7 +130,7 @@ fn hung_task_finding(
     let is_flushed =
         |channel: &&WaitChannel| FLUSH_WAITS.contains(&channel.function) && !ctx.devices().any(|d| d.stalled);
     if let Some(rate) = channel.filter(is_flushed).and_then(|_| flush_rate(ctx)) {
-        return flushing_task_finding(ctx, key, &name, since, rate);
+        return flushing_task_finding(ctx, &name, since, rate);
     }
     let devices = ctx.device_chains(&waited_for_devices(ctx, task));
     let file = waited_for_file(ctx, task);
@@ -83,33 +138,38 @@ fn hung_task_finding(
     let duration = format::duration(secs);
     let place = wchan.as_ref().map_or(String::new(), |wchan| format!(" in {wchan}"));
     let command = row.and_then(|row| row.command());
-    let task_name = format::task(&name, key.tid);
+    let hangs = name.hangs();
     let title = match place_of_hang(ctx, task, channel) {
-        Some(place) => format!("{task_name} hangs: {place}; it waits for at least {duration}"),
-        None => format!("{task_name} hangs: in state D for at least {duration}{place}"),
+        Some(place) => format!("{hangs}: {place}; it waits for at least {duration}"),
+        None => format!("{hangs}: in state D for at least {duration}{place}"),
     };
-    Finding::of_task(severity, key, &name, title)
-    .fact("state", "D, not scheduled")
-    .fact("for at least", duration)
-    .fact_opt("waits for", meaning)
-    .fact_opt("wait channel", wchan)
-    .fact_opt("file", file.map(|wait| wait.path.sanitized()))
-    .fact_opt("command", command.map(|command| fit_width(&command, MAX_COMMAND_WIDTH).0.to_owned()))
-    .fact_opt("kernel message", report.map(|entry| sanitize(&entry.message)))
-    .fact("hung tasks", ctx.system.hung_tasks.len().to_string())
-    .since(since)
-    .delays([InvolvedTask::named(format::task(&name, key.tid))])
-    .why(
-        "A task in uninterruptible sleep waits in the kernel, usually for a device or a file system. It cannot be killed, \
-         and tasks that need its locks hang as well.",
-    )
-    .advise_at("read its kernel stack on its page to see which device or file system it waits for", NavTarget::Task(key))
-    .advise("check whether that device is stalled, that server answers, that file system is frozen")
-    .advise("do not reboot at once: the stacks of all tasks in state D (echo w > /proc/sysrq-trigger) show the cause").costs("dozens of lines in the kernel log for each task")
-    .see_also(report.map_or(NavTarget::Task(key), |entry| NavTarget::KernelLog(entry.seq)))
-    .on_devices(devices)
-    .on_files(file.map(|wait| wait.path.sanitized()))
-    .in_cgroup(row.and_then(|row| row.cgroup()))
+    let finding = Finding::of_task(severity, name.key, &name.comm, title)
+        .fact("state", "D, not scheduled")
+        .fact("for at least", duration)
+        .fact_opt("waits for", meaning)
+        .fact_opt("wait channel", wchan)
+        .fact_opt("file", file.map(|wait| wait.path.sanitized()))
+        .fact_opt("command", command.map(|command| fit_width(&command, MAX_COMMAND_WIDTH).0.to_owned()))
+        .fact_opt("kernel message", report.map(|entry| sanitize(&entry.message)))
+        .fact("hung tasks", ctx.system.hung_tasks.len().to_string())
+        .since(since)
+        .delays([InvolvedTask::named(name.label())])
+        .see_also(report.map_or(NavTarget::Task(name.key), |entry| NavTarget::KernelLog(entry.seq)))
+        .on_devices(devices)
+        .on_files(file.map(|wait| wait.path.sanitized()))
+        .in_cgroup(row.and_then(|row| row.cgroup()));
+    advise_hung_task(name.advise_stack(finding, task))
+}
+
+fn advise_hung_task(finding: Finding) -> Finding {
+    finding
+        .why(
+            "A task in uninterruptible sleep waits in the kernel, usually for a device or a file system. It cannot be killed, \
+             and tasks that need its locks hang as well.",
+        )
+        .advise("check whether that device is stalled, that server answers, that file system is frozen")
+        .advise("do not reboot at once: the stacks of all tasks in state D (echo w > /proc/sysrq-trigger) show the cause")
+        .costs("dozens of lines in the kernel log for each task")
 }
 
 /// What stands still: `/srv on sda1 is frozen`, `the server box:/e of /mnt does not answer`; `None` if that is not known.
@@ -180,17 +240,17 @@ fn flush_rate(ctx: &RuleContext<'_>) -> Option<f64> {
     (rate >= MIN_FLUSH_BYTES_PER_S).then_some(rate)
 }
 
-fn flushing_task_finding(ctx: &RuleContext<'_>, key: TaskKey, name: &str, since: u64, rate: f64) -> Finding {
+fn flushing_task_finding(ctx: &RuleContext<'_>, name: &HungTaskName, since: u64, rate: f64) -> Finding {
     let dirty = ctx.system.snapshot.writeback.ok().and_then(super::writeback::dirty_bytes);
     let left = dirty.map(|dirty| format!("{} are left", format::bytes(dirty)));
     let duration = format::duration(ctx.secs_since(since));
     let rate = format::bytes_per_s(rate);
     let title = format!(
         "{} waits until dirty pages are written, for {duration} so far: {rate}{}",
-        format::task(name, key.tid),
+        name.label(),
         left.as_ref().map_or(String::new(), |left| format!(", {left}")),
     );
-    Finding::of_task(Severity::Note, key, name, title)
+    Finding::of_task(Severity::Note, name.key, &name.comm, title)
         .fact("written", rate)
         .fact_opt("dirty and under writeback", dirty.map(format::bytes))
         .fact_opt("time to write", dirty.zip(flush_rate(ctx)).map(|(dirty, rate)| format::duration(dirty / rate)))
@@ -207,15 +267,24 @@ fn add_kernel_reports(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) {
     let mut reported = Vec::new();
     for entry in ctx.kernel_messages(KernelLogClass::HungTask, REPORT_SECS) {
         let Some(pid) = entry.pid else { continue };
-        let is_hung = ctx.system.hung_tasks.iter().any(|task| task.key.tid == pid);
-        if is_hung || ctx.is_own_process(pid) || reported.contains(&pid) || reported.len() >= MAX_FINDINGS {
+        let found = ctx.system.processes.find_task(pid);
+        let process = if let FoundTask::UninterruptibleThread(thread) = &found { Some(thread.key.pid) } else { None };
+        let is_hung = |task: &HungTask| task.key.tid == pid || process == Some(task.key.pid);
+        let is_listed = ctx.system.hung_tasks.iter().any(is_hung) || reported.contains(&pid);
+        if is_listed || ctx.is_own_process(process.unwrap_or(pid)) || reported.len() >= MAX_FINDINGS {
             continue;
         }
         reported.push(pid);
         let name = entry.comm.as_deref().map_or("?".into(), sanitize);
-        let (severity, now) = match ctx.system.processes.find_by_pid(pid).is_some_and(|row| row.state() == 'D') {
-            true => (Severity::Critical, "it is still in state D"),
-            false => (Severity::Warn, "it has continued or exited since"),
+        let (severity, now) = match found {
+            FoundTask::Row(row) if row.is_in_d_state() => (Severity::Critical, "it is still in state D"),
+            FoundTask::UninterruptibleThread(_) => (Severity::Critical, "it is still in state D"),
+            FoundTask::Unknown => {
+                (Severity::Warn, "whether it still does is not known, because not all threads are read")
+            }
+            FoundTask::Row(_) | FoundTask::Exited | FoundTask::RanOrExited => {
+                (Severity::Warn, "it has continued or exited since")
+            }
         };
         let title = format!("the kernel reported that {name} ({pid}) hung; {now}");
         Finding::new(severity, FindingSubject::Pid(pid, name), title)

@@ -24,6 +24,7 @@ struct KernelReports<'a> {
     name: String,
     device: Option<DevId>,
     newest: &'a LogEntry,
+    /// Messages and rate-limited lines of the last ten minutes.
     count: u64,
     suppressed: u64,
     first_wall_ns: i64,
@@ -42,7 +43,7 @@ fn group_reports<'a>(
     for entry in ctx.kernel_messages(class, RECENT_SECS).filter(|entry| is_wanted(entry)) {
         let number = entry.devno.map(|(major, minor)| DevId { major, minor });
         let device = number.or_else(|| ctx.find_device(entry.device.as_deref()?));
-        if is_about_replaced_device(ctx, entry, device) {
+        if ctx.is_about_replaced_device(entry, device) {
             continue;
         }
         let logged = entry.device.as_deref().unwrap_or_default();
@@ -51,12 +52,13 @@ fn group_reports<'a>(
             Some(id) => ctx.device_name(id),
             None => sanitize(logged),
         };
+        let (count, suppressed) = entry.recent_counts(ctx.system.now().wall_ns);
         // Errors of a partition and of its disk, and of one device under two names, belong together.
         let disk = |id: Option<DevId>| id.and_then(|id| ctx.device_chain(id).last().copied());
         match out.iter_mut().find(|r| r.name == name || (device.is_some() && disk(r.device) == disk(device))) {
             Some(reports) => {
-                reports.count += entry.count;
-                reports.suppressed += entry.suppressed;
+                reports.count += count;
+                reports.suppressed += suppressed;
                 reports.first_wall_ns = reports.first_wall_ns.min(entry.first_wall_ns);
                 reports.is_corrected &= is_mended(&entry.message);
                 reports.has_correction |= is_corrected(&entry.message);
@@ -65,8 +67,8 @@ fn group_reports<'a>(
                 name,
                 device,
                 newest: entry,
-                count: entry.count,
-                suppressed: entry.suppressed,
+                count,
+                suppressed,
                 first_wall_ns: entry.first_wall_ns,
                 is_corrected: is_mended(&entry.message),
                 has_correction: is_corrected(&entry.message),
@@ -74,17 +76,6 @@ fn group_reports<'a>(
         }
     }
     out
-}
-
-/// Whether the message is about what was attached under this name before: loop devices and card readers come back with
-/// another file or medium.
-fn is_about_replaced_device(ctx: &RuleContext<'_>, entry: &LogEntry, id: Option<DevId>) -> bool {
-    let log = &ctx.system.kernel_log;
-    let own = entry.device.as_deref().and_then(|name| log.attached_at(name));
-    let chain = id.zip(ctx.system.topology.ok()).into_iter().flat_map(|(id, topology)| {
-        ctx.device_chain(id).into_iter().filter_map(|id| log.attached_at(&topology.get(id)?.name))
-    });
-    own.max(chain.max()).is_some_and(|attached_at| entry.wall_ns < attached_at)
 }
 
 impl KernelReports<'_> {

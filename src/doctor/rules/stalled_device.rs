@@ -1,9 +1,8 @@
 //! Devices with requests in flight of which none completes. Other tools show an await of 0 then, because await counts
 //! completed requests (Documentation/admin-guide/iostats.rst).
 
-use super::hung_tasks::waited_for_devices;
+use super::hung_tasks::{involved_task, waited_for_devices};
 use super::prelude::*;
-use crate::model::kernel_log::hung_tasks::HungTask;
 use crate::model::mount::is_nfs;
 
 /// Longer than a slow request: a spinning disk in error recovery answers or gives up within 7 s, others much sooner.
@@ -68,9 +67,9 @@ fn file_server(ctx: &RuleContext<'_>, id: DevId) -> Option<String> {
 /// Programs that hang on a file of the device, or for a device while no other one is stalled.
 pub(super) fn waiting_tasks(ctx: &RuleContext<'_>, id: DevId) -> Vec<InvolvedTask> {
     let hung = ctx.system.hung_tasks.iter().filter(|task| {
-        let is_kernel_thread = ctx.system.processes.get(&task.key).is_some_and(|row| row.raw.kernel_thread);
+        let row = ctx.system.processes.row_or_process(&task.key);
+        let is_kernel_thread = row.is_some_and(|row| row.raw.kernel_thread);
         !is_kernel_thread && ctx.device_chains(&waited_for_devices(ctx, task)).contains(&id)
     });
-    let name = |task: &HungTask| InvolvedTask::named(format::task(&sanitize(&task.comm), task.key.tid));
-    hung.take(MAX_NAMED_TASKS).map(name).collect()
+    hung.take(MAX_NAMED_TASKS).map(|task| involved_task(ctx, task)).collect()
 }

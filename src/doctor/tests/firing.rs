@@ -225,16 +225,6 @@ pub const FIRING: &[FiringCase] = &[
     firing_case("hung-task", "not for long yet", Warn, "in state D for at least 6.0 s", |s| {
         s.add_hung_task(930, "dd", "submit_bio_wait", 6);
     }),
-    firing_case(
-        "hung-task",
-        "reported by the kernel only",
-        Warn,
-        "the kernel reported that dd (931) hung; it has continued or exited since",
-        |s| {
-            s.idle_ticks(3);
-            s.kernel_message("INFO: task dd:931 blocked for more than 120 seconds.");
-        },
-    ),
     firing_case("hung-task-silent", "no warnings left", Note, "the kernel no longer reports hung tasks", |s| {
         s.change_facts(|f| drop(f.knobs.insert("kernel.hung_task_warnings".into(), "0".into())));
     }),
@@ -256,6 +246,11 @@ pub const FIRING: &[FiringCase] = &[
         s.idle_ticks(2);
         for _ in 0..3 {
             s.kernel_message("nvme nvme0: I/O 12 QID 3 timeout, reset controller");
+        }
+    }),
+    firing_case("device-reset", "every nine minutes", Warn, "on ata4, 2 times in 10 minutes: ata4: hard", |s| {
+        for _ in 0..20 {
+            s.skip_secs(9 * 60).idle_ticks(2).kernel_message("ata4: hard resetting link");
         }
     }),
     firing_case("io-error", "a sector", Critical, "I/O errors on sda: I/O error, dev sda, sector 81239", |s| {

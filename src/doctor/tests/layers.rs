@@ -5,7 +5,7 @@ use super::quiet::QuietCase;
 use super::test_machine::*;
 use crate::doctor::device_files::main_files;
 use crate::doctor::device_users::{DeviceUsers, Requests, counted_devices};
-use crate::doctor::finding::Severity::{Critical, Warn};
+use crate::doctor::finding::Severity::{Critical, Note, Warn};
 use crate::doctor::rule_context::RuleContext;
 use crate::model::disk::{DevId, DiskOpRaw, DiskRaw};
 use crate::model::file_io::{FileActivity, FileClass, FileId, FileIoRates, FileName, FileRate};
@@ -13,7 +13,7 @@ use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, Owner
 use crate::model::network::NetFsRaw;
 use crate::model::reading::Reading;
 use crate::model::sample::Sample;
-use crate::model::slow_facts::TaskWait;
+use crate::model::slow_facts::{BlockCount, TaskWait, ThinPoolFacts, ThinPoolMode};
 use crate::model::snapshot::Snapshot;
 use crate::model::task_waits::{TaskWaits, WaitKey, WaitRate, WaitReason};
 use crate::model::topology::DeviceKind;
@@ -33,6 +33,28 @@ fn say(machine: &mut TestMachine, messages: &[&str]) {
     for message in messages {
         machine.kernel_message(message);
     }
+}
+
+/// What device mapper says of the pool now: used blocks of 1000, of which 100 are the low water mark.
+fn report(machine: &mut TestMachine, mode: ThinPoolMode, used: u64) {
+    let time = machine.now();
+    let pool = ThinPoolFacts {
+        device: LOOP0,
+        mode,
+        data: Some(BlockCount { used, total: 1000 }),
+        metadata: Some(BlockCount { used: 5, total: 1000 }),
+        data_low_water_blocks: Some(100),
+        metadata_low_water_blocks: Some(100),
+        ..ThinPoolFacts::default()
+    };
+    machine.change_facts(|facts| (facts.time, facts.thin_pools) = (time, vec![pool]));
+}
+
+/// A logical volume on two disks has the number.
+fn replace_by_volume(machine: &mut TestMachine, label: &str) {
+    let topology = machine.system.topology.ok_mut().unwrap();
+    let volume = topology.devices.iter_mut().find(|device| device.id == LOOP0).unwrap();
+    (volume.kind, volume.label) = (DeviceKind::Lvm, Some(label.into()));
 }
 
 pub const FIRING: &[FiringCase] = &[
@@ -57,6 +79,34 @@ pub const FIRING: &[FiringCase] = &[
             say(m, &[LOW, WAITS, FAILS]);
         },
     ),
+    firing_case("thin-pool-full", "low for hours", Note, "for data 1h23m ago; whether it has space again", |m| {
+        say(m, &[LOW]);
+        m.skip_secs(5000).idle_ticks(2);
+    }),
+    firing_case("thin-pool-full", "low, as device mapper says", Warn, "thin pool loop0 is nearly full", |m| {
+        say(m, &[LOW]);
+        m.skip_secs(5000).idle_ticks(2);
+        report(m, ThinPoolMode::ReadWrite, 950);
+    }),
+    firing_case(
+        "thin-pool-full",
+        "full before the log begins",
+        Critical,
+        "loop0 is full: writes to its volumes fail",
+        |m| {
+            say(m, &[]);
+            report(m, ThinPoolMode::OutOfDataSpace, 1000);
+        },
+    ),
+    firing_case("thin-pool-full", "full since device mapper was asked", Critical, "loop0 is full", |m| {
+        say(m, &[]);
+        report(m, ThinPoolMode::ReadWrite, 500);
+        m.idle_ticks(2).kernel_message(WAITS);
+    }),
+    firing_case("thin-pool-full", "a pool of LVM", Critical, "thin pool vg-pool-tpool is full", |m| {
+        say(m, &[WAITS]);
+        replace_by_volume(m, "vg-pool-tpool");
+    }),
     firing_case(
         "network-slow",
         "a slow server",
@@ -76,6 +126,23 @@ pub const QUIET: &[QuietCase] = &[
     QuietCase::new("thin-pool-full", "another device has its number now", |m| {
         m.idle_ticks(2);
         m.kernel_message(WAITS);
+    }),
+    QuietCase::new("thin-pool-full", "another volume has its number now", |m| {
+        say(m, &[WAITS]);
+        replace_by_volume(m, "vg-root");
+    }),
+    QuietCase::new("thin-pool-full", "there is space again, as device mapper says", |m| {
+        say(m, &[LOW]);
+        m.idle_ticks(2);
+        report(m, ThinPoolMode::ReadWrite, 500);
+    }),
+    QuietCase::new("thin-pool-full", "it was low two days ago", |m| {
+        say(m, &[LOW]);
+        m.skip_secs(2 * 86400).idle_ticks(2);
+    }),
+    QuietCase::new("thin-pool-full", "a message older than the device", |m| {
+        say(m, &[WAITS]);
+        m.idle_ticks(2).kernel_message("loop0: detected capacity change from 0 to 409600");
     }),
     QuietCase::new("network-slow", "as slow as a spinning disk", |m| {
         m.ticks(8, |t| set_network_mount(t, 1.0, None, |fs| fs.rtt_ms = Some(30.0)));

@@ -8,6 +8,7 @@ mod engine;
 mod firing;
 mod firing_stalls;
 mod health;
+mod hung_threads;
 mod journal;
 mod kernel_io;
 mod layers;
@@ -33,10 +34,17 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(health::FIRING)
         .chain(directions::FIRING)
         .chain(layers::FIRING)
+        .chain(hung_threads::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
-    quiet::QUIET.iter().chain(syncs::QUIET).chain(health::QUIET).chain(directions::QUIET).chain(layers::QUIET)
+    quiet::QUIET
+        .iter()
+        .chain(syncs::QUIET)
+        .chain(health::QUIET)
+        .chain(directions::QUIET)
+        .chain(layers::QUIET)
+        .chain(hung_threads::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.

@@ -263,6 +263,12 @@ impl TestMachine {
         self.ticks(n, |_| {})
     }
 
+    /// Lets time pass without ticks.
+    pub fn skip_secs(&mut self, secs: u64) -> &mut Self {
+        self.seq += secs;
+        self
+    }
+
     /// Adds a task by two scans a second apart, with this I/O in between.
     pub fn add_task(
         &mut self,

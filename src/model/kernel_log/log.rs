@@ -5,6 +5,7 @@
 
 use super::classify::{Classification, classify, parse_suppressed};
 use super::dedup;
+use super::recent_counts::RecentCounts;
 use super::rules::MessageRole;
 use super::trace_folder::{OpenTrace, TraceFolder, is_cut_here};
 use super::{DeviceTag, KernelLogClass, KmsgRecord, LogClock, LogEntry, LogOrigin, LogPatterns};
@@ -38,9 +39,6 @@ const MAX_MESSAGE_BYTES: usize = 2_048;
 const MAX_ATTACHED: usize = 256;
 /// A message repeated within this time (us) is counted in the existing entry.
 const REPEAT_WINDOW_US: u64 = 600 * 1_000_000;
-const MINUTE_US: u64 = 60 * 1_000_000;
-/// Ten whole minutes and the current one.
-const MINUTES: usize = 11;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClassCount {
@@ -57,8 +55,7 @@ pub struct ClassCount {
 #[derive(Debug, Clone, Copy, Default)]
 struct ClassCounter {
     count: ClassCount,
-    /// (minute of the log clock, number of messages).
-    minutes: [(u64, u64); MINUTES],
+    recent: RecentCounts,
 }
 
 /// The device of a line like `loop0: detected capacity change from 0 to 409600` (block/genhd.c).
@@ -160,9 +157,7 @@ impl KernelLog {
     /// Number of messages of a class, as of `now`.
     pub fn count(&self, class: KernelLogClass, now: LogClock) -> ClassCount {
         let counter = &self.counters[class as usize];
-        let oldest = (now.boot_us() / MINUTE_US + 1).saturating_sub(MINUTES as u64);
-        let last_10min = counter.minutes.iter().filter(|(minute, _)| *minute >= oldest).map(|(_, n)| n).sum();
-        ClassCount { last_10min, ..counter.count }
+        ClassCount { last_10min: counter.recent.sum(now.boot_us()), ..counter.count }
     }
 
     /// Wall clock (ns) at which a new medium or backing file appeared behind this device name, if the kernel reported
@@ -195,7 +190,7 @@ impl KernelLog {
     fn try_fold(&mut self, record: &KmsgRecord, verdict: &Classification<'_>) -> bool {
         if let Some((class, count)) = parse_suppressed(&record.message)
             && class != KernelLogClass::Other
-            && self.add_suppressed(class, count)
+            && self.add_suppressed(class, count, record.boot_us)
         {
             return true;
         }
@@ -223,12 +218,13 @@ impl KernelLog {
     }
 
     /// Adds rate-limited lines to the newest entry of their class; whether there is one.
-    fn add_suppressed(&mut self, class: KernelLogClass, count: u64) -> bool {
+    fn add_suppressed(&mut self, class: KernelLogClass, count: u64, boot_us: u64) -> bool {
         let total = &mut self.counters[class as usize].count.suppressed;
         *total = total.saturating_add(count);
         let newest = self.stored.values_mut().rev().find(|s| s.entry.class == class && !s.entry.is_from_program());
         let Some(slot) = newest else { return false };
         slot.entry.suppressed = slot.entry.suppressed.saturating_add(count);
+        slot.entry.recent_suppressed.add(boot_us, count);
         self.revision += 1;
         true
     }
@@ -259,6 +255,9 @@ impl KernelLog {
             let older = slot.entry;
             entry.count += older.count;
             entry.suppressed = older.suppressed;
+            entry.recent = older.recent;
+            entry.recent.add(record.boot_us, 1);
+            entry.recent_suppressed = older.recent_suppressed;
             entry.first_wall_ns = older.first_wall_ns;
             entry.level = entry.level.min(older.level);
         }
@@ -278,13 +277,7 @@ impl KernelLog {
         let counter = &mut self.counters[class as usize];
         counter.count.total += 1;
         counter.count.since_start += u64::from(boot_us >= self.started_us);
-        let minute = boot_us / MINUTE_US;
-        let cell = &mut counter.minutes[(minute % MINUTES as u64) as usize];
-        match minute.cmp(&cell.0) {
-            std::cmp::Ordering::Equal => cell.1 += 1,
-            std::cmp::Ordering::Greater => *cell = (minute, 1),
-            std::cmp::Ordering::Less => {}
-        }
+        counter.recent.add(boot_us, 1);
     }
 
     fn insert(&mut self, slot: StoredEntry) -> u64 {
@@ -340,6 +333,7 @@ fn new_entry(record: &KmsgRecord, verdict: &Classification<'_>, clock: LogClock)
         origin: if record.facility == 0 { LogOrigin::Kernel } else { LogOrigin::User },
         ..LogEntry::default()
     };
+    entry.recent.add(record.boot_us, 1);
     if let Some(rest) = rest {
         fold_lines(&mut entry, rest);
     }

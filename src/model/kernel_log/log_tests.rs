@@ -105,6 +105,20 @@ fn repeated_lines_are_counted_within_the_window_only() {
 }
 
 #[test]
+fn an_entry_tells_how_often_it_occurred_in_the_last_ten_minutes() {
+    let mut k = FakeKernel::new();
+    for _ in 0..160 {
+        k.after_secs(9 * 60).print(3, "I/O error, dev sda, sector 8");
+        k.print(4, "blk_print_req_error: 3 callbacks suppressed");
+    }
+    let e = k.single_entry();
+    assert_eq!((e.count, e.suppressed), (160, 480));
+    assert_eq!(e.recent_counts(e.wall_ns), (2, 6));
+    assert_eq!(e.recent_counts(e.wall_ns + 5 * 60_000_000_000), (1, 3));
+    assert_eq!(e.recent_counts(e.wall_ns + 20 * 60_000_000_000), (0, 0));
+}
+
+#[test]
 fn the_newest_occurrence_is_last() {
     let mut k = FakeKernel::new();
     k.print(3, "I/O error, dev sda, sector 8")

@@ -11,12 +11,14 @@ mod dedup;
 pub(crate) mod hung_tasks;
 mod log;
 mod patterns;
+mod recent_counts;
 mod rules;
 mod trace_folder;
 
 pub use log::{KernelLog, KernelLogLimits};
 pub use patterns::DEFAULT_EXCLUDE;
 pub(crate) use patterns::LogPatterns;
+pub use recent_counts::RecentCounts;
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -171,7 +173,7 @@ pub struct LogEntry {
     pub pid: Option<u32>,
     /// That task's command name, raw.
     pub comm: Option<String>,
-    /// Occurrences counted in this entry.
+    /// Occurrences counted in this entry, since the first.
     pub count: u64,
     /// Text of the newest occurrence. Not sanitized; bytes that are not UTF-8 are written `\xNN`.
     pub message: String,
@@ -183,12 +185,25 @@ pub struct LogEntry {
     pub origin: LogOrigin,
     /// Rate-limited lines of this class: the true count is higher by these.
     pub suppressed: u64,
+    /// Occurrences by minute.
+    #[serde(default)]
+    pub recent: RecentCounts,
+    /// Rate-limited lines by minute.
+    #[serde(default)]
+    pub recent_suppressed: RecentCounts,
 }
 
 impl LogEntry {
     /// Whether a program wrote it, not the kernel.
     pub fn is_from_program(&self) -> bool {
         self.origin == LogOrigin::User
+    }
+
+    /// Occurrences and rate-limited lines in the ten minutes before this wall clock (ns), to the minute.
+    pub(crate) fn recent_counts(&self, wall_ns: i64) -> (u64, u64) {
+        let age_ns = u64::try_from(wall_ns.saturating_sub(self.wall_ns)).unwrap_or(0);
+        let now_us = self.boot_us.saturating_add(age_ns / 1_000);
+        (self.recent.sum(now_us), self.recent_suppressed.sum(now_us))
     }
 }
 

@@ -28,7 +28,7 @@ mod tree_tests;
 pub use crate::model::columns::process::ProcessColumn;
 pub(crate) use container::hint as container_hint;
 pub(crate) use detail::{MappingSummary, MemoryMapping, ResourceLimit, TaskDetail};
-pub(crate) use row::ProcessRow;
+pub(crate) use row::{FoundTask, ProcessRow};
 pub use selection::ProcessQuery;
 pub(crate) use selection::{ProcessFilter, ProcessWindow};
 pub use table::ProcessTable;
@@ -36,5 +36,5 @@ pub(crate) use task::{IoBytes, TaskDelays, TaskIoRaw, TaskNames, TaskRaw, USER_H
 pub use task::{IoPrio, TaskKey};
 pub(crate) use tree::ProcessTree;
 pub(crate) use update::BlockedTask;
-pub use update::{ProcessUpdate, TaskChange};
+pub use update::{ProcessUpdate, TaskChange, UninterruptibleThread};
 pub use written_files::{WrittenFile, WrittenFiles};

@@ -5,6 +5,7 @@ use super::stored_row::{AccumulatedCounters, StoredRow, TaskRates};
 use super::table::ProcessTable;
 use super::task::{IoBytes, TaskKey, TaskRaw};
 use super::tree_position::TreePosition;
+use super::update::UninterruptibleThread;
 use crate::model::containers::KnownContainer;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::IoRates;
@@ -23,6 +24,19 @@ pub struct ProcessRow<'a> {
     pub(super) sums: Option<&'a (TaskRates, AccumulatedCounters)>,
     /// Its place in the tree; `None` in a flat list.
     pub(super) tree: Option<TreePosition>,
+}
+
+/// A task that was looked for by its thread id.
+pub(crate) enum FoundTask<'a> {
+    Row(ProcessRow<'a>),
+    /// A thread in D state that has hardly run since the scan before.
+    UninterruptibleThread(&'a UninterruptibleThread),
+    /// It has exited.
+    Exited,
+    /// It has run since the scan before, or is not in D state, or has exited.
+    RanOrExited,
+    /// Not all threads are read.
+    Unknown,
 }
 
 impl ProcessTable {
@@ -52,6 +66,24 @@ impl ProcessTable {
             return Some(*key);
         }
         self.iter().map(|row| row.key()).find(|other| other.tid == key.pid && other.starttime <= key.starttime)
+    }
+
+    /// The row of a task, or of its process if it is a thread that is no row.
+    pub(crate) fn row_or_process(&self, key: &TaskKey) -> Option<ProcessRow<'_>> {
+        self.get(key).or_else(|| self.get(&self.find_main_thread(key)?))
+    }
+
+    /// What the newest scan says of the task with this thread id.
+    pub(crate) fn find_task(&self, tid: u32) -> FoundTask<'_> {
+        if let Some(row) = self.find_by_pid(tid) {
+            return FoundTask::Row(row);
+        }
+        match self.uninterruptible_threads.iter().find(|thread| thread.key.tid == tid) {
+            Some(thread) => FoundTask::UninterruptibleThread(thread),
+            None if self.rows_are_threads => FoundTask::Exited,
+            None if self.all_threads_known => FoundTask::RanOrExited,
+            None => FoundTask::Unknown,
+        }
     }
 
     /// A row of the process with this id, if it has not exited.

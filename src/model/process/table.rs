@@ -6,7 +6,7 @@ use super::io_attribution::ProcessIoAttribution;
 use super::stall_percentages::StallPercentages;
 use super::stored_row::{AccumulatedCounters, NO_SLOT, StoredRow, TaskRates};
 use super::task::{IoBytes, TaskIoRaw, TaskKey, TaskRaw};
-use super::update::{BlockedTask, ProcessUpdate, TaskChange};
+use super::update::{BlockedTask, ProcessUpdate, TaskChange, UninterruptibleThread};
 use crate::model::containers::{ContainerName, ContainerNames, UnnamedContainers};
 use crate::model::io_accounting::IoAttribution;
 use crate::model::memory_stalls::MemoryStalls;
@@ -50,6 +50,10 @@ pub struct ProcessTable {
     pub(crate) delay_accounting: Reading<()>,
     /// Tasks with a read that does not return.
     pub(crate) blocked_tasks: Vec<BlockedTask>,
+    /// See [`ProcessUpdate::uninterruptible_threads`].
+    pub(crate) uninterruptible_threads: Vec<UninterruptibleThread>,
+    /// See [`ProcessUpdate::all_threads_known`].
+    pub(super) all_threads_known: bool,
     pub(super) stall_percentages: Arc<StallPercentages>,
     pub(super) io_attribution: ProcessIoAttribution,
     pub(super) container_names: Arc<ContainerNames>,
@@ -102,6 +106,8 @@ impl ProcessTable {
         for (key, wait) in &update.wait_channels {
             self.wait_channels.insert(*key, wait.clone());
         }
+        self.uninterruptible_threads.clone_from(&update.uninterruptible_threads);
+        self.all_threads_known = update.all_threads_known;
         self.mark_blocked(&update.blocked);
         self.restore_exited();
     }

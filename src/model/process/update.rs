@@ -30,6 +30,27 @@ pub struct BlockedTask {
     pub counters_readable: bool,
 }
 
+/// A thread in D state that is no row, because rows are processes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UninterruptibleThread {
+    /// Its own id, with the process id and the start time of its process.
+    pub key: TaskKey,
+    /// Command name, padded with NUL.
+    pub comm: [u8; 16],
+    /// How often it was scheduled.
+    pub timeslices: u64,
+    /// Kernel function it sleeps in, sanitized, if known.
+    pub wait_channel: Option<Arc<str>>,
+}
+
+impl UninterruptibleThread {
+    /// The command name without its padding.
+    pub(crate) fn comm(&self) -> &[u8] {
+        let end = self.comm.iter().position(|b| *b == 0).unwrap_or(self.comm.len());
+        &self.comm[..end]
+    }
+}
+
 /// One scan of all processes (or threads): only the differences.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessUpdate {
@@ -55,6 +76,12 @@ pub struct ProcessUpdate {
     pub users: Vec<(u32, Arc<str>)>,
     /// Wait channels of tasks in D state and of requested rows. A row in `changed` that is not listed here has none.
     pub wait_channels: Vec<(TaskKey, Arc<str>)>,
+    /// Threads in D state that have hardly run since the previous scan, without main threads, which are rows.
+    #[serde(default)]
+    pub uninterruptible_threads: Vec<UninterruptibleThread>,
+    /// Every other thread has run since the previous scan, or is not in D state.
+    #[serde(default)]
+    pub all_threads_known: bool,
     /// Number of rows.
     pub total: usize,
     /// Number of rows whose I/O counters the kernel does not let us read.

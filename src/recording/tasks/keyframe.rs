@@ -1,6 +1,6 @@
 //! The whole table of tasks, for frames that stand by themselves and for a reader that starts at one.
 
-use super::row::{EMPTY, blocked_task, chained_tid, task_key, task_names, user_name};
+use super::row::{EMPTY, blocked_task, chained_tid, task_key, task_names, thread_states, user_name};
 use super::{MAX_BLOCKED, MAX_NOTES, MAX_TASKS, RecordedTask, RecordedTasks, TOO_MANY_TASKS};
 use crate::model::process::{ProcessUpdate, TaskChange};
 use crate::model::reading::Reading;
@@ -34,7 +34,7 @@ impl RecordedTasks {
             w.shown_text(wait)
         })?;
         self.wait_channels = waits.into_iter().collect();
-        Ok(())
+        thread_states(w, &mut self.last_update)
     }
 
     fn code_base_head(&mut self, w: &mut Wire) -> Coded {

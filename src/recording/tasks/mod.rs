@@ -10,7 +10,7 @@ use super::codec::{Coded, DecodeError, Wire, unzigzag, zigzag};
 use super::counter_row::code_row;
 use crate::model::process::{ProcessUpdate, TaskChange, TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
-use row::{EMPTY, TID_TOO_LARGE, blocked_task, chained_tid, task_key, task_names, user_name};
+use row::{EMPTY, TID_TOO_LARGE, blocked_task, chained_tid, task_key, task_names, thread_states, user_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -129,6 +129,9 @@ impl RecordedTasks {
             w.list(MAX_BLOCKED, &mut update.blocked, blocked_task)?;
             self.last_update.blocked.clone_from(&update.blocked);
         }
+        thread_states(w, update)?;
+        self.last_update.uninterruptible_threads.clone_from(&update.uninterruptible_threads);
+        self.last_update.all_threads_known = update.all_threads_known;
         if w.is_read() {
             // Only a writer needs to know what changed.
             self.mark_key_frame();
@@ -199,6 +202,7 @@ impl RecordedTasks {
             names: Vec::new(),
             users: Vec::new(),
             wait_channels: Vec::new(),
+            uninterruptible_threads: Vec::new(),
             ..*update
         };
     }

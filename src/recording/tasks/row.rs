@@ -2,9 +2,13 @@
 
 use super::super::codec::{Coded, DecodeError, Wire};
 use super::super::counter_row::{Cells, CounterRow};
-use crate::model::process::{BlockedTask, IoBytes, IoPrio, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw};
+use crate::model::process::{
+    BlockedTask, IoBytes, IoPrio, ProcessUpdate, TaskDelays, TaskIoRaw, TaskKey, TaskNames, TaskRaw,
+};
 use std::sync::{Arc, LazyLock};
 
+/// Threads in D state of one update at most.
+const MAX_THREADS: usize = 4_096;
 pub(super) const TID_TOO_LARGE: DecodeError = DecodeError("a task number has more than 32 bits");
 
 /// What a new task is compared with: every cell is 0.
@@ -96,6 +100,25 @@ pub(super) fn task_names(w: &mut Wire, names: &mut TaskNames) -> Coded {
 pub(super) fn user_name(w: &mut Wire, (uid, name): &mut (u32, Arc<str>)) -> Coded {
     w.num(uid)?;
     w.text(name)
+}
+
+/// Threads in D state, at the end of the layout: absent where nothing is known of them, and in files of earlier versions.
+pub(super) fn thread_states(w: &mut Wire, update: &mut ProcessUpdate) -> Coded {
+    let has_any = update.all_threads_known || !update.uninterruptible_threads.is_empty();
+    let is_absent = if w.is_read() { w.is_at_end() } else { !has_any };
+    if is_absent {
+        return Ok(());
+    }
+    w.flag(&mut update.all_threads_known)?;
+    w.list(MAX_THREADS, &mut update.uninterruptible_threads, |w, thread| {
+        task_key(w, &mut thread.key)?;
+        let mut comm = thread.comm().to_vec();
+        w.blob(&mut comm)?;
+        comm.resize(thread.comm.len(), 0);
+        thread.comm.copy_from_slice(&comm);
+        w.num(&mut thread.timeslices)?;
+        w.optional_shown_text(&mut thread.wait_channel)
+    })
 }
 
 pub(super) fn blocked_task(w: &mut Wire, task: &mut BlockedTask) -> Coded {

@@ -5,6 +5,7 @@ mod damage;
 mod hostile;
 mod long;
 mod seek;
+mod thread_states;
 mod wire_format;
 
 use super::codec::{Coded, Wire};

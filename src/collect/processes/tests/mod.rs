@@ -9,3 +9,4 @@ mod live;
 #[path = "../../../../tests/fixture/process_collector.rs"]
 mod process_collector;
 mod task_iter;
+mod thread_states;

@@ -37,9 +37,13 @@ fn scan(collector: &mut ProcessCollector, threads: bool) -> ScanResult {
 fn load_tracer() -> Result<Tracer, String> {
     let tracer = Tracer::new(&Root::live());
     tracer.start();
+    wait_until_loaded(&tracer).map(|()| tracer)
+}
+
+pub(super) fn wait_until_loaded(tracer: &Tracer) -> Result<(), String> {
     loop {
         match tracer.tasks.read() {
-            Reading::Ok(_) => return Ok(tracer),
+            Reading::Ok(_) => return Ok(()),
             Reading::Absent(why) if why.contains("being loaded") => std::thread::yield_now(),
             other => return Err(format!("{:?}", other.map(|_| ()))),
         }

@@ -93,9 +93,12 @@ pub(super) fn waiting_for_device(shared: &Shared, incident: &Incident, device: D
     };
     let mut out: Vec<(bool, Task)> = Vec::new();
     for hung in &shared.system.hung_tasks {
-        let row = shared.system.processes.get(&hung.key);
+        let row = shared.system.processes.row_or_process(&hung.key);
         if row.and_then(|row| waits_here(&row)).unwrap_or(is_only_stalled) {
-            let label = Task { name: sanitize(&hung.comm), pid: hung.key.pid.to_string() };
+            // Of a thread without a row its process.
+            let process = row.filter(|row| row.key() != hung.key).map(|row| row.comm().into_owned());
+            let name = process.unwrap_or_else(|| sanitize(&hung.comm));
+            let label = Task { name, pid: hung.key.pid.to_string() };
             out.push((is_kernel_thread(shared, hung.key.pid), label));
         }
     }

@@ -4,6 +4,7 @@ use super::super::detail::draw_detail_lines;
 use super::KernelLogView;
 use super::log::class_label;
 use crate::model::kernel_log::LogEntry;
+use crate::model::process::FoundTask;
 use crate::sanitize::sanitize;
 use crate::tui::view::{Context, PaneId, Shared, Target};
 use crate::tui::widgets::{CellBuffer, Rect, wrap};
@@ -75,6 +76,14 @@ fn device_status_text(shared: &Shared, name: &str) -> String {
 }
 
 fn task_status_text(shared: &Shared, pid: u32) -> String {
-    let Some(row) = shared.system.processes.find_by_pid(pid) else { return "  no longer there".into() };
-    format!("  now in state {}{}", row.state(), row.wait_channel().map_or(String::new(), |w| format!(" in {w}")))
+    let now = |state: char, wait: Option<&str>| {
+        format!("  now in state {state}{}", wait.map_or(String::new(), |wait| format!(" in {wait}")))
+    };
+    match shared.system.processes.find_task(pid) {
+        FoundTask::Row(row) => now(row.state(), row.wait_channel()),
+        FoundTask::UninterruptibleThread(thread) => now('D', thread.wait_channel.as_deref()),
+        FoundTask::Exited => "  no longer there".into(),
+        FoundTask::RanOrExited => "  not in state D, or no longer there".into(),
+        FoundTask::Unknown => "  no process has this number; not all threads are read".into(),
+    }
 }
