@@ -7,6 +7,7 @@ use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::delay::QueueUse;
 use crate::model::io_accounting::{IoRates, OwnerIo};
+use crate::model::process::ProcessRow;
 use crate::model::topology::{BlockDevice, DeviceKind};
 use crate::sanitize::sanitize;
 use std::collections::BTreeMap;
@@ -199,9 +200,12 @@ impl DeviceSums {
             all.sort_unstable();
             all.dedup();
             let parent = all.first().copied().filter(|_| all.len() == 1);
+            // A child that has just been started may have the name of its parent still.
+            let began_ns = ctx.now_ns().saturating_sub((secs * 1e9) as u64);
+            let is_alike = |row: &ProcessRow<'_>| row.comm() == name || row.key().start_ns() >= began_ns;
             pids.extend(self.processes.keys().filter(|pid| {
                 let row = ctx.system.processes.find_by_pid(**pid);
-                row.is_some_and(|row| !row.has_exited() && row.comm() == name && Some(row.raw.ppid) == parent)
+                row.is_some_and(|row| !row.has_exited() && Some(row.raw.ppid) == parent && is_alike(&row))
             }));
             // Of several parents, each has those that are known to be its own.
             let newest = pids.iter().filter(|pid| parent.is_none() && !parents.contains_key(pid)).max().copied();

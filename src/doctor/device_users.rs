@@ -158,7 +158,7 @@ impl DeviceUsers {
     }
 
     /// With tracing as [`DeviceUsers::traced`]; nobody where nothing was attributed to the device. Without tracing, and on a
-    /// mapped device whose requests a worker of the kernel passes on (dm-delay, dm-crypt), tasks are not counted by device,
+    /// mapped device that appeared after tracing began, tasks are not counted by device,
     /// so one is named only if the device does most of what all disks do, and the task accounts for most of that.
     pub(super) fn find(ctx: &RuleContext<'_>, id: DevId, secs: f64, requests: Requests) -> Self {
         let is_traced = ctx.system.snapshot.io_attribution.ok().is_some();

@@ -476,17 +476,6 @@ impl<'a> RuleContext<'a> {
         recent.filter(move |entry| entry.class == class && entry.origin == LogOrigin::Kernel)
     }
 
-    /// Whether the message is about what was attached under this name before: loop devices and card readers come back with
-    /// another file or medium.
-    pub(super) fn is_about_replaced_device(&self, entry: &LogEntry, id: Option<DevId>) -> bool {
-        let log = &self.system.kernel_log;
-        let own = entry.device.as_deref().and_then(|name| log.attached_at(name));
-        let chain = id.zip(self.system.topology.ok()).into_iter().flat_map(|(id, topology)| {
-            self.device_chain(id).into_iter().filter_map(|id| log.attached_at(&topology.get(id)?.name))
-        });
-        own.max(chain.max()).is_some_and(|attached_at| entry.wall_ns < attached_at)
-    }
-
     /// CLOCK_BOOTTIME of a wall time, ns.
     pub(super) fn wall_to_boot_ns(&self, wall_ns: i64) -> u64 {
         let now = self.system.now();

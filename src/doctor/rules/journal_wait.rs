@@ -233,11 +233,10 @@ fn build_finding(ctx: &RuleContext<'_>, window: &Window, waiters: &[Waiter], fir
         .why("Every change of a directory, a size or a time goes through the journal. When it is full, or a commit holds the \
               block, the task waits until the device has written it.")
         .advise(
-            "make a larger journal. ext4, unmounted and checked (e2fsck -f): tune2fs -O ^has_journal DEVICE, then tune2fs -J \
-             size=MIB DEVICE. XFS: only with a new file system (mkfs.xfs -l size=), which erases this one",
+            "make a larger journal, unmounted (ext4: tune2fs -O ^has_journal, then -J size=MIB; XFS: only with a new file system)",
         )
         .costs("the service is down; disk space, and a longer recovery after a crash")
-        .advise("put the journal on a fast device of its own: tune2fs -J device= of ext4; for XFS only with a new file system")
+        .advise("put the journal on a fast device of its own (ext4: tune2fs -J device=; XFS: only with a new file system)")
         .costs("the service is down; another device that must not fail")
         .advise("spread the changes over time, or do them in one task: each waits for the same journal")
         .costs("they take longer")

@@ -43,7 +43,7 @@ fn group_reports<'a>(
     for entry in ctx.kernel_messages(class, RECENT_SECS).filter(|entry| is_wanted(entry)) {
         let number = entry.devno.map(|(major, minor)| DevId { major, minor });
         let device = number.or_else(|| ctx.find_device(entry.device.as_deref()?));
-        if ctx.is_about_replaced_device(entry, device) {
+        if is_about_replaced_device(ctx, entry, device) {
             continue;
         }
         let logged = entry.device.as_deref().unwrap_or_default();
@@ -166,9 +166,20 @@ pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     report_messages(ctx, out, KernelLogClass::IoError, is_failure, finding)
 }
 
+/// Whether the message is about what was attached under this name before: loop devices and card readers come back with
+/// another file or medium.
+pub(super) fn is_about_replaced_device(ctx: &RuleContext<'_>, entry: &LogEntry, id: Option<DevId>) -> bool {
+    let log = &ctx.system.kernel_log;
+    let own = entry.device.as_deref().and_then(|name| log.attached_at(name));
+    let chain = id.zip(ctx.system.topology.ok()).into_iter().flat_map(|(id, topology)| {
+        ctx.device_chain(id).into_iter().filter_map(|id| log.attached_at(&topology.get(id)?.name))
+    });
+    own.max(chain.max()).is_some_and(|attached_at| entry.wall_ns < attached_at)
+}
+
 /// `fsck` by itself checks neither XFS nor btrfs.
-pub(super) const CHECK_FILESYSTEM: &str = "stop writing to it and save what can be read; then check it unmounted (ext4: e2fsck -f; \
-     XFS: mount it once so that its log is replayed, then xfs_repair -n; btrfs: btrfs check, without --repair)";
+pub(super) const CHECK_FILESYSTEM: &str =
+    "stop writing to it, save what can be read, then check it unmounted (e2fsck -f, xfs_repair -n, btrfs check)";
 
 /// Parts of words that tell a file system's errors from remarks about its use.
 const FILESYSTEM_ERROR_WORDS: &[&str] =

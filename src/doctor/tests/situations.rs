@@ -5,6 +5,7 @@ use crate::doctor::device_users::{DeviceUsers, Requests};
 use crate::doctor::finding::Severity;
 use crate::doctor::rule_context::RuleContext;
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::process::{IoBytes, TaskRaw};
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::{CgroupFacts, TaskWait};
@@ -32,6 +33,29 @@ fn short_lived_children_of_one_name_count_as_one_user() {
     };
     assert_eq!(users(["step", "step", "step", "dd"]), [("step (803)".into(), 75.0), ("dd (804)".into(), 25.0)]);
     assert_eq!(users(["a", "b", "c", "d"]).len(), 3);
+}
+
+#[test]
+fn children_count_for_their_own_parent() {
+    let mut machine = TestMachine::new();
+    machine.idle_ticks(1);
+    let child = |pid, ppid, name| TaskRaw { ppid, ..task_counters(pid, name) };
+    let lasting = vec![task_counters(700, "script"), task_counters(710, "backup"), child(811, 710, "gzip")];
+    machine.scan(lasting.clone(), true);
+    for pid in 801..=803 {
+        machine.add_task(pid, "gzip", |task| task.ppid = 700, IoBytes { write: 1 << 20, ..IoBytes::default() }, 0);
+    }
+    machine.idle_ticks(1);
+    // The next child of the script has not yet got its name.
+    let started = machine.now().boot_ns / 10_000_000;
+    let mut next = child(804, 700, "script");
+    next.key.starttime = started;
+    machine.scan(lasting.into_iter().chain([next]).collect(), true);
+    let children = [(801, "gzip"), (802, "gzip"), (803, "gzip"), (804, "script"), (811, "gzip")];
+    machine.ticks(3, |t| set_children(t, &children));
+    let users = DeviceUsers::traced(&RuleContext::new(&machine.system), SDA, 5.0, Requests::Writes).unwrap();
+    let shares: Vec<(u32, f64)> = users.users.iter().map(|user| (user.pid, (user.share * 100.0).round())).collect();
+    assert_eq!(shares, [(700, 80.0), (811, 20.0)], "the one that lasts is not the script's");
 }
 
 #[test]

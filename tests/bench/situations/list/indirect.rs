@@ -7,8 +7,9 @@ use crate::layers::sectors;
 use crate::stage::{Disk, Result, Stage, run};
 use std::path::{Path, PathBuf};
 
-/// One request at a time, 5 ms each.
+/// One request at a time, 5 ms each, or 8 ms below a device that keeps requests back.
 const ONE_BY_ONE: &str = "slots=1 read=5 write=5";
+const SLOWER: &str = "slots=1 read=8 write=8";
 const SCAN: &str = "op=randread direct=1 threads=8";
 const READ: &str = "op=randread direct=1";
 
@@ -20,7 +21,7 @@ fn below(stage: &mut Stage, layer: impl FnOnce(&mut Stage, &Disk) -> Result<Disk
     for file in ["import", "table"] {
         stage.file(&at, file, 64)?;
     }
-    stage.behave(&slow, ONE_BY_ONE);
+    stage.behave(&slow, SLOWER);
     Ok((slow, upper, at))
 }
 
@@ -238,7 +239,7 @@ pub const IN_GUESTS: &[Situation] = &[
             for file in ["import", "table"] {
                 stage.file(&at, file, 32)?;
             }
-            disks.iter().for_each(|disk| stage.behave(disk, ONE_BY_ONE));
+            disks.iter().for_each(|disk| stage.behave(disk, SLOWER));
             import_and_shop(stage, &at, "op=randwrite direct=1 threads=8")?;
             let truth = on(&array, LOUD).culprits("import").victims("shop");
             Ok(Truth { other_disks: disks.into_iter().map(|disk| disk.name).collect(), ..truth })
@@ -263,6 +264,8 @@ pub const IN_GUESTS: &[Situation] = &[
             let (slow, at) = stage.served("ext4", 1024)?;
             let (index, table) = (stage.file(&at, "index", 500)?, stage.file(&at, "table", 64)?);
             let exported = stage.nfs_of(&at)?;
+            // A server that has just started lets nobody open a file for its lease time.
+            drop(std::fs::File::open(exported.join("index")).map_err(|err| err.to_string())?);
             stage.behave(&slow, ONE_BY_ONE);
             stage.load_on("scan", &exported.join(index.file_name().ok_or("no name")?), SCAN)?;
             stage.load_on("shop", &table, READ)?;
