@@ -22,6 +22,7 @@ mod read_ahead;
 mod read_only;
 mod reclaim;
 mod recorded_errors;
+mod replaced_device;
 mod saturation;
 mod scheduler;
 mod slow_device;

@@ -91,7 +91,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         }
         seen.push(device);
         if is_listed
-            || is_pool(ctx, device) && !super::kernel_errors::is_about_replaced_device(ctx, entry, Some(device))
+            || is_pool(ctx, device) && !super::replaced_device::is_about_replaced_device(ctx, entry, Some(device))
         {
             out.extend(build_finding(ctx, &PoolSpace { device, state, entry: Some(entry), facts: None }));
         }

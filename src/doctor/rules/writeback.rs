@@ -168,8 +168,7 @@ pub(super) fn evaluate_storm(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
     );
     add_counters(ctx, finding, w, secs)
         .advise_at(
-            "if the pages that are modified again and again fit in memory, raise vm.dirty_background_bytes above their size (and \
-             vm.dirty_bytes well above that)",
+            "if the data fits in memory, raise vm.dirty_background_bytes above its size (and vm.dirty_bytes more)",
             knob("vm.dirty_background_bytes"),
         )
         .costs("more data lost in a power failure without sync; the final flush takes longer, and syncs wait for it")
