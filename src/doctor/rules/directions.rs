@@ -13,6 +13,9 @@ const MIN_RATIO: f64 = 4.0;
 const FLUSH_BOUND: f64 = 0.5;
 /// Each flush has a few small writes of its own: the data, a journal block. With more, writes queue by themselves.
 const WRITES_PER_FLUSH: f64 = 4.0;
+/// Flushes wait behind writes of this mean size with this many times as many in flight.
+const LARGE_WRITE_KB: f64 = 96.0;
+const LARGE_WRITES_AHEAD: f64 = 2.0;
 /// Share of the queue from which on discards set the pace.
 const DISCARD_BOUND: f64 = 0.5;
 
@@ -79,6 +82,12 @@ impl Direction {
     }
 }
 
+/// Whether flushes wait behind large writes, of which more are in flight.
+fn has_large_writes_ahead(device: &DiskRate, flushes: Direction) -> bool {
+    let is_large = device.write_request_kb >= LARGE_WRITE_KB;
+    is_large && Direction::writes(device).in_flight() >= LARGE_WRITES_AHEAD * flushes.in_flight()
+}
+
 /// Whether slow flushes, rather than a queue of reads or writes, set the device's pace.
 pub(super) fn is_flush_bound(device: &DiskRate, class: StorageClass) -> bool {
     Direction::flushes(device).is_some_and(|flushes| {
@@ -86,6 +95,7 @@ pub(super) fn is_flush_bound(device: &DiskRate, class: StorageClass) -> bool {
             && flushes.in_flight() >= FLUSH_BOUND
             && Direction::reads(device).in_flight() < SHORT_QUEUE
             && device.writes_per_s <= WRITES_PER_FLUSH * flushes.per_s
+            && !has_large_writes_ahead(device, flushes)
     })
 }
 

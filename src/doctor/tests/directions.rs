@@ -145,6 +145,10 @@ pub const QUIET: &[Case] = &[
     Case::new("slow-flush", "fast flushes", |s| {
         s.ticks(8, |t| set_device(t, flushing(400.0, 2.0, 400.0)));
     }),
+    Case::new("slow-flush", "flushes wait behind a stream of large writes", |s| {
+        let stream = DiskRate { write_request_kb: 380.0, ..flushing(22.0, 25.0, 69.0) };
+        s.ticks(8, |t| set_device(t, stream.clone()));
+    }),
     Case::new("slow-flush", "writes queue by themselves", |s| {
         s.ticks(8, |t| set_device(t, flushing(3.5, 250.0, 400.0)));
     }),
