@@ -85,7 +85,7 @@ impl CgroupMetrics {
         for group in IoAttribution::derive(self.before.as_deref(), now, 1.0).cgroups {
             let hint = container_hint(&group.owner).unwrap_or_default();
             let container = containers.find(&hint).map_or(hint.clone(), |known| known.label.to_string());
-            for on in group.devices.iter().filter(|on| !on.is_stacked) {
+            for on in &group.devices {
                 let labels = [path_label(&group.owner), container.clone(), system.device_name(on.device)];
                 let io = GroupIo(FAMILIES.map(|(_, count)| count(&on.rates)));
                 increments.entry(labels).or_default().add(&io);
