@@ -164,19 +164,20 @@ impl DeviceSums {
         for (pid, sum) in &mut out.processes {
             sum.is_kernel_thread = is_worker(ctx, *pid, secs);
         }
-        out.merge_servers(ctx, secs);
+        out.merge_servers(ctx);
         out.merge_children(ctx, secs);
         Some(out)
     }
 
     /// Adds up kernel threads of one name that do not work for others, as those of a server.
-    fn merge_servers(&mut self, ctx: &RuleContext<'_>, secs: f64) {
-        let is_server = |pid: &u32| ctx.system.processes.find_by_pid(*pid).is_some_and(|row| row.raw.kernel_thread);
+    fn merge_servers(&mut self, ctx: &RuleContext<'_>) {
         let mut first_of = BTreeMap::new();
-        let own = self.processes.iter().filter(|(pid, sum)| !sum.is_kernel_thread && is_server(pid));
-        let pids: Vec<u32> = own.map(|(pid, _)| *pid).collect();
+        let pids: Vec<u32> =
+            self.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread).map(|(pid, _)| *pid).collect();
         for pid in pids {
-            let first = *first_of.entry(traced_name(ctx, pid, secs).unwrap_or_default()).or_insert(pid);
+            let row = ctx.system.processes.find_by_pid(pid).filter(|row| row.raw.kernel_thread);
+            let Some(name) = row.map(|row| row.comm().into_owned()) else { continue };
+            let first = *first_of.entry(name).or_insert(pid);
             if first != pid
                 && let Some(other) = self.processes.remove(&pid)
             {
@@ -207,7 +208,7 @@ impl DeviceSums {
                 let row = ctx.system.processes.find_by_pid(**pid);
                 row.is_some_and(|row| !row.has_exited() && Some(row.raw.ppid) == parent && is_alike(&row))
             }));
-            // Of several parents, each has those that are known to be its own.
+            // Of several parents, each has those that are known to be its own; of the others the newest stands for all.
             let newest = pids.iter().filter(|pid| parent.is_none() && !parents.contains_key(pid)).max().copied();
             for pid in pids {
                 let heir = parent.or_else(|| parents.get(&pid).copied()).or(newest).filter(|heir| *heir != pid);
@@ -260,7 +261,8 @@ pub(super) fn passes_on(ctx: &RuleContext<'_>, id: DevId) -> bool {
 /// Of what the disks below a device do, at most this share is for something else.
 const MAX_OTHERS: f64 = 0.25;
 
-/// Whether what lies below a mapped device does little for other devices: otherwise the users below are not its own.
+/// Whether what lies below a partition or a mapped device does little for other devices: otherwise the users below are not its
+/// own.
 pub(super) fn is_main_user_below(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> bool {
     let Some(topology) = ctx.system.topology.ok() else { return true };
     let chain = ctx.device_chain(id);
@@ -273,8 +275,8 @@ pub(super) fn is_main_user_below(ctx: &RuleContext<'_>, id: DevId, secs: f64) ->
     })
 }
 
-/// The devices whose requests are those of a device: itself, or the first below it that have requests of their own. Device
-/// mapper and md pass on what they get without a request that could be counted.
+/// The devices whose I/O is that of a device: itself, or the first below it whose I/O is counted. A partition has none of its
+/// own; neither have device mapper and md in recordings of earlier versions.
 pub(super) fn counted_devices(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Vec<DevId> {
     let is_counted = |id: DevId| {
         let mut traced = ctx.window(secs).filter_map(|tick| tick.io_attribution.ok());

@@ -11,8 +11,9 @@
 use super::device_sums::{Amount, DeviceSums, Requests, Sum};
 use super::rule_context::RuleContext;
 use crate::model::disk::DevId;
+use crate::model::syncs::SyncRate;
 use crate::model::topology::DeviceKind;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What kernel threads have of a device.
 #[derive(Default)]
@@ -32,6 +33,16 @@ fn share(part: f64, all: f64) -> f64 {
 impl DeviceSums {
     /// Gives what kernel threads do at the device `id` to the processes that they work for.
     pub(super) fn share_out_kernel_io(&mut self, ctx: &RuleContext<'_>, id: DevId, secs: f64) {
+        self.share_out(ctx, id, secs, &mut BTreeSet::new());
+    }
+
+    /// `seen`: devices that have been looked at, each of which counts once. The devices of a recording may lie above each other
+    /// in a circle.
+    fn share_out(&mut self, ctx: &RuleContext<'_>, id: DevId, secs: f64, seen: &mut BTreeSet<DevId>) {
+        seen.insert(id);
+        if !self.processes.values().any(|sum| sum.is_kernel_thread) {
+            return;
+        }
         let has_times = self.processes.values().any(|sum| sum.writeback_queue > 0.0 || sum.own_writebacks > 0.0);
         let mut kernel = KernelIo::default();
         for sum in self.processes.values_mut().filter(|sum| sum.is_kernel_thread) {
@@ -46,9 +57,10 @@ impl DeviceSums {
         } else {
             self.share_out_by_bytes(&mut kernel);
         }
-        self.share_out_loops(&mut kernel, &users_above(ctx, id, secs, |kind| kind == DeviceKind::Loop));
-        let is_shared_out = self.share_out_mapped(&kernel, ctx, id, secs);
-        if !is_shared_out && has_times && !is_below_worker(ctx, id) {
+        self.share_out_loops(&mut kernel, &users_above(ctx, id, secs, seen, |kind| kind == DeviceKind::Loop));
+        let (users, is_below_worker) = (users_above(ctx, id, secs, seen, has_worker), is_below_worker(ctx, id));
+        let is_shared_out = self.share_out_mapped(&kernel, &users, is_below_worker);
+        if !is_shared_out && has_times && !is_below_worker {
             self.share_out_commits(&kernel, &sync_calls(ctx, id, secs));
         }
     }
@@ -90,21 +102,19 @@ impl DeviceSums {
         self.give(&mut kernel.flushes, users, Requests::OnlyFlushes, |sum| &mut sum.flushes);
     }
 
-    /// What threads do for the users of mapped devices and arrays above this one, in proportion to what these have there and not
-    /// here. Where parity or copies for a snapshot are written as well, it is more than they do there. Returns whether there are
-    /// such users.
-    fn share_out_mapped(&mut self, kernel: &KernelIo, ctx: &RuleContext<'_>, id: DevId, secs: f64) -> bool {
-        let mut users = users_above(ctx, id, secs, has_worker);
-        for (pid, sum) in &mut users {
-            let here = self.processes.get(pid).map_or(Amount::default(), |here| here.amount(Requests::All));
-            sum.reads = sum.amount(Requests::All).without(here);
-        }
-        let all: f64 = users.values().map(|sum| sum.reads.queue).sum();
+    /// What threads do for the users of mapped devices and arrays above this one, in proportion to the queue that these have
+    /// there and not here. `is_below_worker`: parity or copies for a snapshot may be written as well, so it may be more than
+    /// they do there. Returns whether there are such users.
+    fn share_out_mapped(&mut self, kernel: &KernelIo, users: &BTreeMap<u32, Sum>, is_below_worker: bool) -> bool {
+        let queue_here = |pid: u32| self.processes.get(&pid).map_or(0.0, |sum| sum.amount(Requests::All).queue);
+        let queue_above = |(pid, sum): (&u32, &Sum)| (*pid, sum.amount(Requests::All).queue - queue_here(*pid));
+        let queues: Vec<(u32, f64)> = users.iter().map(queue_above).filter(|(_, queue)| *queue > 0.0).collect();
+        let all: f64 = queues.iter().map(|(_, queue)| queue).sum();
         let of_kernel = kernel.reads.queue + kernel.writes.queue + kernel.flushes.queue;
-        let given = if is_below_worker(ctx, id) { 1.0 } else { share(all, of_kernel) };
-        for (pid, above) in users.iter().filter(|(_, above)| above.reads.queue > 0.0) {
-            let sum = self.processes.entry(*pid).or_default();
-            let of_all = given * above.reads.queue / all;
+        let given = if is_below_worker { 1.0 } else { share(all, of_kernel) };
+        for (pid, queue) in queues {
+            let sum = self.processes.entry(pid).or_default();
+            let of_all = given * queue / all;
             sum.reads.add(kernel.reads, of_all);
             sum.writes.add(kernel.writes, of_all);
             sum.flushes.add(kernel.flushes, of_all);
@@ -173,12 +183,21 @@ fn devices_above(ctx: &RuleContext<'_>, id: DevId, is_wanted: fn(DeviceKind) -> 
     above.filter(|device| topology.devices_below(device).iter().any(is_here)).map(|device| device.id).collect()
 }
 
-/// What each process has on the devices of such a kind above a device.
-fn users_above(ctx: &RuleContext<'_>, id: DevId, secs: f64, is_wanted: fn(DeviceKind) -> bool) -> BTreeMap<u32, Sum> {
+/// What each process has on the devices of such a kind above a device that have not been `seen`.
+fn users_above(
+    ctx: &RuleContext<'_>,
+    id: DevId,
+    secs: f64,
+    seen: &mut BTreeSet<DevId>,
+    is_wanted: fn(DeviceKind) -> bool,
+) -> BTreeMap<u32, Sum> {
     let mut out = BTreeMap::<u32, Sum>::new();
     for above in devices_above(ctx, id, is_wanted) {
+        if seen.contains(&above) {
+            continue;
+        }
         let Some(mut sums) = DeviceSums::of_itself(ctx, above, secs) else { continue };
-        sums.share_out_kernel_io(ctx, above, secs);
+        sums.share_out(ctx, above, secs, seen);
         for (pid, sum) in sums.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread) {
             out.entry(*pid).or_default().merge(sum);
         }
@@ -190,8 +209,8 @@ fn users_above(ctx: &RuleContext<'_>, id: DevId, secs: f64, is_wanted: fn(Device
 fn sync_calls(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> BTreeMap<u32, f64> {
     let mut out = BTreeMap::new();
     for (syncs, secs) in ctx.window(secs).filter_map(|tick| Some((tick.syncs.ok()?, tick.interval_secs))) {
-        let is_here = |device: DevId| ctx.device_chain(device).contains(&id);
-        for row in syncs.rows.iter().filter(|row| row.calls_per_s > 0.0 && is_here(row.file.device)) {
+        let is_here = |row: &&SyncRate| ctx.device_chains(&row.file.devices(ctx.system.topology.ok())).contains(&id);
+        for row in syncs.rows.iter().filter(|row| row.calls_per_s > 0.0).filter(is_here) {
             *out.entry(row.file.pid).or_default() += row.calls_per_s * secs;
         }
     }

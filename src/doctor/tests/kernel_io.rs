@@ -7,6 +7,7 @@ use crate::model::disk::DevId;
 use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::process::TaskRaw;
 use crate::model::reading::Reading;
+use crate::model::topology::DeviceKind;
 use std::sync::Arc;
 
 const FLUSHER: u32 = 12;
@@ -21,7 +22,15 @@ fn kernel_threads(machine: &mut TestMachine) {
 
 /// Shares of the queue of a device after ticks with these rates, in percent.
 fn shares(id: DevId, requests: Requests, rates: &[(u32, DevId, IoRates)]) -> Vec<(u32, u32)> {
-    let mut machine = TestMachine::new();
+    shares_on(TestMachine::new(), id, requests, rates)
+}
+
+fn shares_on(
+    mut machine: TestMachine,
+    id: DevId,
+    requests: Requests,
+    rates: &[(u32, DevId, IoRates)],
+) -> Vec<(u32, u32)> {
     machine.ticks(8, |tick| {
         let io = |(pid, device, rates): &(u32, DevId, IoRates)| {
             let devices = vec![DeviceIo { device: *device, is_stacked: false, rates: *rates }];
@@ -93,4 +102,53 @@ fn threads_of_a_server_are_one_user_with_their_own_name() {
     let rates =
         [(SERVER[0], SDA, writes(4.0, 1.0)), (SERVER[1], SDA, writes(4.0, 1.0)), (900, SDA, buffered(0.0, 9.0))];
     assert_eq!(shares(SDA, Requests::All, &rates), [(SERVER[0], 100)]);
+}
+
+/// A machine whose loop0 is of another kind and lies on these devices.
+fn with_device_on(kind: DeviceKind, below: &[DevId]) -> TestMachine {
+    let mut machine = TestMachine::new();
+    let devices = &mut machine.system.topology.ok_mut().unwrap().devices;
+    let upper = devices.iter_mut().find(|device| device.id == LOOP0).unwrap();
+    (upper.kind, upper.parent, upper.slaves) = (kind, None, below.to_vec());
+    machine
+}
+
+#[test]
+fn what_is_done_for_encryption_belongs_to_its_users() {
+    let rates = [
+        (FLUSHER, VDA, writes(9.0, 1.0)),
+        (900, LOOP0, buffered(8.0, 1.0)),
+        (FLUSHER, LOOP0, writes(8.0, 1.0)),
+        (901, LOOP0, writes(2.0, 0.1)),
+        (901, VDA, writes(2.0, 0.1)),
+    ];
+    let machine = with_device_on(DeviceKind::Crypt, &[VDA]);
+    assert_eq!(shares_on(machine, VDA, Requests::All, &rates), [(900, 82), (901, 18)], "901 does its own here");
+}
+
+#[test]
+fn devices_above_each_other_in_a_circle_end_the_search() {
+    let mut machine = with_device_on(DeviceKind::Dm, &[VDA]);
+    let devices = &mut machine.system.topology.ok_mut().unwrap().devices;
+    let lower = devices.iter_mut().find(|device| device.id == VDA).unwrap();
+    (lower.kind, lower.slaves) = (DeviceKind::Dm, vec![LOOP0]);
+    let rates = [(FLUSHER, VDA, writes(1.0, 1.0)), (FLUSHER, LOOP0, writes(1.0, 1.0)), (900, VDA, writes(1.0, 1.0))];
+    assert_eq!(shares_on(machine, VDA, Requests::All, &rates), [(900, 50)]);
+}
+
+#[test]
+fn users_of_a_disk_are_a_partitions_own_if_little_else_lies_there() {
+    let is_named = |others_mb_per_s: f64| {
+        let mut machine = with_device_on(DeviceKind::Partition, &[SDA]);
+        machine.ticks(8, |tick| {
+            set_device(tick, busy_device(SDA, "sda", (100.0, 9.0, 2.0, 100.0, 1.0)));
+            set_device(tick, busy_device(LOOP0, "sda2", (others_mb_per_s, 9.0, 2.0, 1024.0, 1.0)));
+            let rates = writes(2.0, 9.0);
+            let devices = vec![DeviceIo { device: SDA, is_stacked: false, rates }];
+            let processes = vec![OwnerIo { owner: 900, total: rates, devices }];
+            tick.io_attribution = Reading::Ok(Arc::new(IoAttribution { processes, ..IoAttribution::default() }));
+        });
+        DeviceUsers::traced(&RuleContext::new(&machine.system), SDA1, 5.0, Requests::All).is_some()
+    };
+    assert_eq!((is_named(0.5), is_named(9.0)), (true, false));
 }
