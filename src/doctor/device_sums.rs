@@ -140,7 +140,7 @@ impl DeviceSums {
     }
 
     /// The same without looking below a device that has no I/O of its own.
-    pub(super) fn of_itself(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
+    pub(super) fn of_device_only(ctx: &RuleContext<'_>, id: DevId, secs: f64) -> Option<Self> {
         Self::of_devices(ctx, &[id], secs)
     }
 
@@ -211,11 +211,14 @@ impl DeviceSums {
             // Of several parents, each has those that are known to be its own; of the others the newest stands for all.
             let newest = pids.iter().filter(|pid| parent.is_none() && !parents.contains_key(pid)).max().copied();
             for pid in pids {
-                let heir = parent.or_else(|| parents.get(&pid).copied()).or(newest).filter(|heir| *heir != pid);
-                let Some((heir, child)) = heir.and_then(|heir| Some((heir, self.processes.remove(&pid)?))) else {
+                let receiver =
+                    parent.or_else(|| parents.get(&pid).copied()).or(newest).filter(|receiver| *receiver != pid);
+                let Some((receiver, child)) =
+                    receiver.and_then(|receiver| Some((receiver, self.processes.remove(&pid)?)))
+                else {
                     continue;
                 };
-                self.processes.entry(heir).or_default().merge(&child);
+                self.processes.entry(receiver).or_default().merge(&child);
             }
         }
     }

@@ -196,7 +196,7 @@ fn users_above(
         if seen.contains(&above) {
             continue;
         }
-        let Some(mut sums) = DeviceSums::of_itself(ctx, above, secs) else { continue };
+        let Some(mut sums) = DeviceSums::of_device_only(ctx, above, secs) else { continue };
         sums.share_out(ctx, above, secs, seen);
         for (pid, sum) in sums.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread) {
             out.entry(*pid).or_default().merge(sum);

@@ -39,7 +39,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     Ok(())
 }
 
-/// How to mend a cache that has failed.
+/// How to repair a cache that has failed.
 fn repair_of(kind: &str) -> &'static str {
     match kind {
         "bcache" => {
