@@ -481,7 +481,8 @@ int bio_queue(u64 *ctx)
 	s.key.op = operation(bio->bi_opf);
 	if (s.key.op == WRITE && !bio->bi_iter.bi_size)
 		s.key.op = FLUSH;
-	if (s.key.op == OTHER)
+	/* Discards are counted by process only. */
+	if (s.key.op == OTHER && !(WITH_ACCOUNTS && is_discard(bio->bi_opf)))
 		return 0;
 	s.key.dev = number(disk);
 	s.bytes = bio->bi_iter.bi_size;
@@ -514,6 +515,8 @@ int bio_complete(u64 *ctx)
 
 		charge_bio((void *)ctx[1], &account, of.flags, of.bytes, now - of.ns);
 	}
+	if (of.key.op == OTHER)
+		return 0;
 	h = find(&of.key);
 	if (!h)
 		return 0;

@@ -64,7 +64,7 @@ pub(super) struct ExportArgs {
     /// Format; by default openmetrics, for a file prometheus, which is what node_exporter reads.
     #[arg(long, value_name = "FORMAT", value_enum)]
     format: Option<ExportFormat>,
-    /// Also export what node_exporter has: bytes and requests by device, pressure.
+    /// Also export what node_exporter has: counters of block devices, free space, memory, paging, pressure.
     #[arg(long)]
     all: bool,
 }

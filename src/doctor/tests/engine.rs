@@ -1,7 +1,7 @@
 //! Incidents and their order; findings that do not flap.
 
 use super::test_machine::*;
-use crate::doctor::RuleEngine;
+use crate::doctor::{RULES, RuleEngine};
 use crate::doctor::finding::{Finding, FindingSubject, Severity};
 use crate::doctor::incident::group_into_incidents;
 use crate::doctor::known_servers::ServerKind;
@@ -249,6 +249,16 @@ fn java_servers_are_found_by_command_line() {
     let ctx = RuleContext::new(&machine.system);
     let servers: Vec<_> = ctx.servers(ServerKind::Database).map(|row| row.label()).collect();
     assert_eq!(servers, ["java (77)"]);
+}
+
+#[test]
+fn every_rule_is_named_once_on_the_page_of_findings() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/findings.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let table = page.lines().filter(|line| line.starts_with('|')).collect::<String>();
+    for rule in RULES {
+        assert_eq!(table.matches(&format!("`{}`", rule.name)).count(), 1, "{}", rule.name);
+    }
 }
 
 #[test]

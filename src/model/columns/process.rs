@@ -196,7 +196,7 @@ pub static COLUMNS: &[ProcessColumnSpec] = &[
     text(Col::Device, "device", "DEV", 8, |t| CellValue::text(t.row.main_device_name()), device_key).with(
         Set::Compact.bit() | Set::FullTraced.bit(),
         DIM,
-        "the device that most of its I/O goes to, its writeback included, from tracing",
+        "the disk that most of its I/O goes to, its writeback included, from tracing; dm, md and zram are left out",
     ),
     number(Col::IoDelay, "io_delay", "IO%", 6, Unit::Percent, |r| r.rates().io_delay_pct)
         .with(ALL & !STALLS, DIM, "percent of time waiting for block I/O (needs delay accounting)")

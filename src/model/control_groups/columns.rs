@@ -46,7 +46,7 @@ type GroupValue = for<'a> fn(&'a ControlGroupRow) -> CellValue<'a>;
 
 /// What all columns are read from.
 pub static SOURCE: ColumnSource = ColumnSource::new(
-    "io.stat, io.max, io.pressure, memory.* of each group below /sys/fs/cgroup, while this list is open; blkio.* and memory.* of version 1",
+    "io.stat, io.max, io.pressure, memory.* of each group below /sys/fs/cgroup, while this list is open; blkio.* and memory.* of version 1; thrott% from tracing",
     "where the controller is off for the group, or there is no earlier reading",
 );
 

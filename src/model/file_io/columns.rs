@@ -60,7 +60,7 @@ const fn right(id: Col, header: &'static str, width: u16, value: FileValue, help
 
 /// What all columns are read from.
 pub static SOURCE: ColumnSource = ColumnSource::new(
-    "tracing of block requests and the pages in them, while this view, or the page of a process or device, is open",
+    "tracing of block requests and the pages in them, while this view, or the page of a process, device or control group, is open",
     "where the file, the process or the device is unknown",
 );
 

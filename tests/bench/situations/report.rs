@@ -62,7 +62,8 @@ pub fn write(outcomes: &[Outcome]) {
         "# Situations\n\nWritten by `cargo bench --bench situations -- --write`, as root. Each situation is made with disks and processes of \
          its own, so that\nthe truth is known: `tests/bench/situations`. `iotop-plus doctor` looks at it for the seconds given, and names severity, \
          device,\nculprits, victims and file. *Right*: all of them, and nothing false above a note. *Partial*: something is missing. *Missed*: \
-         nothing was\nsaid. *Wrong*: something false was said.\n\n",
+         nothing was\nsaid. *Wrong*: something false was said. What is not right is run once more, alone: the row has the second result and, as \"first run\",\nthe \
+         first one. `cargo test --test situations` replays recordings of them, and judges what is said against the same truth.\n\n",
     );
     text.push_str(&format!("{}.\n\n", summary(outcomes)));
     text.push_str("| situation | what happens | expected | result | said |\n|---|---|---|---|---|\n");
