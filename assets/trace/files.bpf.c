@@ -6,7 +6,7 @@
  * journal, swap, and I/O on a device that nobody has claimed. The process is the submitter, or for page cache the one
  * that last dirtied the file.
  *
- * These programs are attached only on request. Only request-based devices are seen, as in charge.h.
+ * These programs are attached only on request. Only devices that take requests are seen.
  */
 #include "dirty_flag.h"
 

@@ -13,7 +13,7 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* Buckets as in latency.bpf.c and src/model/latency.rs. */
+/* Buckets as in requests.bpf.c and src/model/latency.rs. */
 #define SUB_BITS 4
 #define MIN_EXP 8
 #define SLOTS 448

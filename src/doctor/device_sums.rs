@@ -175,7 +175,7 @@ impl DeviceSums {
         let pids: Vec<u32> =
             self.processes.iter().filter(|(_, sum)| !sum.is_kernel_thread).map(|(pid, _)| *pid).collect();
         for pid in pids {
-            let row = ctx.system.processes.find_by_pid(pid).filter(|row| row.raw.kernel_thread);
+            let row = ctx.find_by_pid(pid).filter(|row| row.raw.kernel_thread);
             let Some(name) = row.map(|row| row.comm().into_owned()) else { continue };
             let first = *first_of.entry(name).or_insert(pid);
             if first != pid
@@ -189,7 +189,7 @@ impl DeviceSums {
     /// Adds the I/O of short-lived processes of one name to the process that started them, or where that is not known to
     /// the newest of them.
     fn merge_children(&mut self, ctx: &RuleContext<'_>, secs: f64) {
-        let has_ended = |pid: &u32| ctx.system.processes.find_by_pid(*pid).is_none_or(|row| row.has_exited());
+        let has_ended = |pid: &u32| ctx.find_by_pid(*pid).is_none_or(|row| row.has_exited());
         let mut by_name: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for (pid, _) in self.processes.iter().filter(|(pid, sum)| !sum.is_kernel_thread && has_ended(pid)) {
             by_name.entry(traced_name(ctx, *pid, secs).unwrap_or_default()).or_default().push(*pid);
@@ -201,11 +201,14 @@ impl DeviceSums {
             all.sort_unstable();
             all.dedup();
             let parent = all.first().copied().filter(|_| all.len() == 1);
-            // A child that has just been started may have the name of its parent still.
+            // A child that has just been started has the name of its parent until it runs a program.
             let began_ns = ctx.now_ns().saturating_sub((secs * 1e9) as u64);
-            let is_alike = |row: &ProcessRow<'_>| row.comm() == name || row.key().start_ns() >= began_ns;
+            let parent_name = parent.and_then(|pid| Some(ctx.find_by_pid(pid)?.comm().into_owned()));
+            let is_new =
+                |row: &ProcessRow<'_>| row.key().start_ns() >= began_ns && Some(&*row.comm()) == parent_name.as_deref();
+            let is_alike = |row: &ProcessRow<'_>| row.comm() == name || is_new(row);
             pids.extend(self.processes.keys().filter(|pid| {
-                let row = ctx.system.processes.find_by_pid(**pid);
+                let row = ctx.find_by_pid(**pid);
                 row.is_some_and(|row| !row.has_exited() && Some(row.raw.ppid) == parent && is_alike(&row))
             }));
             // Of several parents, each has those that are known to be its own; of the others the newest stands for all.
@@ -304,7 +307,7 @@ fn is_worker(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> bool {
     // `md0_raid5`, not `md0_resync`.
     let is_array = |name: &str| name.starts_with("md") && name.contains("_raid");
     let has_name = |name: &str| is_array(name) || WORKERS.iter().any(|begin| name.starts_with(begin));
-    match ctx.system.processes.find_by_pid(pid) {
+    match ctx.find_by_pid(pid) {
         Some(row) => row.raw.kernel_thread && has_name(&row.comm()),
         None => traced_name(ctx, pid, secs).is_some_and(|name| name.starts_with("kworker/")),
     }
@@ -318,7 +321,7 @@ pub(super) fn traced_name(ctx: &RuleContext<'_>, pid: u32, secs: f64) -> Option<
 /// The living programs that started these processes, as far as the task lists of the window have them.
 fn parents_of(ctx: &RuleContext<'_>, pids: &[u32], secs: f64) -> BTreeMap<u32, u32> {
     let is_program = |pid: u32| {
-        let row = ctx.system.processes.find_by_pid(pid);
+        let row = ctx.find_by_pid(pid);
         row.is_some_and(|row| !row.raw.kernel_thread && !row.has_exited())
     };
     let mut out = BTreeMap::new();

@@ -187,6 +187,11 @@ impl DeviceUsers {
         self.kernel_share >= WRITEBACK_ONLY
     }
 
+    /// Whether page cache may be much of what is written: flushers have a part of the queue, or nothing is known of it.
+    pub(super) fn may_write_page_cache(&self) -> bool {
+        self.of != "queue" || self.kernel_share >= MIN_SHARE
+    }
+
     /// Those that wait at least `slow_ms` for each of their requests, behind others with most of the queue.
     pub(super) fn delayed(&self, slow_ms: f64) -> &[DelayedUser] {
         self.delayed_behind(slow_ms, self.unowned_share)
@@ -278,7 +283,7 @@ impl DeviceUser {
     }
 
     fn identify(&mut self, ctx: &RuleContext<'_>, secs: f64) {
-        let row = ctx.system.processes.find_by_pid(self.pid);
+        let row = ctx.find_by_pid(self.pid);
         self.key = row.as_ref().map(|row| row.key());
         let name = row.map(|row| row.comm().into_owned()).or_else(|| traced_name(ctx, self.pid, secs));
         let name = name.unwrap_or_else(|| "?".into());

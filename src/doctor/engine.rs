@@ -84,8 +84,7 @@ impl RuleEngine {
 
     fn raise(&mut self, finding: Finding, now: u64) {
         let since = finding.since_ns.unwrap_or(now);
-        let same = |a: &&mut ActiveFinding| (a.finding.rule, &a.finding.subject) == (finding.rule, &finding.subject);
-        match self.active.iter_mut().find(same) {
+        match self.active.iter_mut().find(|active| active.finding.key() == finding.key()) {
             Some(active) => {
                 active.last_seen_ns = now;
                 // The history is shorter than a long-lasting finding.

@@ -172,6 +172,8 @@ pub struct Finding {
     pub rule: &'static str,
     pub severity: Severity,
     pub subject: FindingSubject,
+    /// What of the subject it is about, where a rule may find several things wrong with one: `reads`, a device; else empty.
+    pub aspect: String,
     /// One line with the subject and the main values, sanitized.
     pub title: String,
     pub evidence: Vec<Evidence>,
@@ -214,6 +216,17 @@ impl Finding {
     /// A finding about a running task, which its page shows. `comm` is sanitized.
     pub(super) fn of_task(severity: Severity, key: TaskKey, comm: &str, title: String) -> Self {
         Self::new(severity, FindingSubject::Task(key, comm.to_owned()), title).see_also(NavTarget::Task(key))
+    }
+
+    /// What tells it from other findings: its rule, the subject, and what of the subject it is about.
+    pub(crate) fn key(&self) -> (&'static str, &FindingSubject, &str) {
+        (self.rule, &self.subject, &self.aspect)
+    }
+
+    /// See [`Finding::aspect`].
+    pub(super) fn aspect(mut self, aspect: impl Into<String>) -> Self {
+        self.aspect = aspect.into();
+        self
     }
 
     pub(super) fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {

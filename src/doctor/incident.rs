@@ -49,7 +49,7 @@ pub(super) enum Reach {
     Down,
     /// Memory and settings of the whole machine.
     Machine,
-    /// The tasks of the same control group.
+    /// The tasks of the same control group and of those below it.
     Cgroup,
 }
 
@@ -87,7 +87,7 @@ pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
     ("writers-throttled", Reach::Machine, "slow-drain"),
     ("writers-throttled", Reach::Down, "device-saturated"),
     ("slow-drain", Reach::Down, "device-saturated"),
-    ("cgroup-memory", Reach::Machine, "swapping reclaim-stalls oom server-swapped"),
+    ("cgroup-memory", Reach::Cgroup, "swapping reclaim-stalls oom server-swapped"),
     ("cache-pressure", Reach::Machine, "swapping reclaim-stalls server-swapped swapped-idle oom"),
     ("swapping", Reach::Machine, "reclaim-stalls server-swapped oom"),
     ("swapping", Reach::Down, "device-saturated"),
@@ -139,6 +139,11 @@ fn explains(cause: &Finding, effect: &Finding) -> bool {
     !too_late && cause.severity > Severity::Note && CAUSAL_RULES.iter().any(reaches)
 }
 
+/// Whether the control group `path` is `group` or below it.
+pub(super) fn is_in_group(path: &str, group: &str) -> bool {
+    path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// Whether there is a path from the cause to the effect. A finding without a device has none to another device.
 fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
     let on_same_device = |a: Option<&DevId>, others: &[DevId]| a.is_some_and(|id| others.contains(id));
@@ -149,6 +154,8 @@ fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
             on_same_device(effect.devices.first(), &cause.devices)
                 || on_same_device(cause.devices.first(), &effect.devices)
         }
-        Reach::Cgroup => cause.cgroup.is_some() && cause.cgroup == effect.cgroup,
+        Reach::Cgroup => {
+            cause.cgroup.as_deref().zip(effect.cgroup.as_deref()).is_some_and(|(group, of)| is_in_group(of, group))
+        }
     }
 }

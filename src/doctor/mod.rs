@@ -5,6 +5,7 @@
 //! Each file in [`rules`] holds the rules of one subject; [`RULES`] lists them all. [`RuleEngine`] evaluates them on
 //! every tick, keeps findings from flapping, and groups findings with one cause into an [`incident::Incident`].
 
+mod busiest_tasks;
 mod device_files;
 mod device_sums;
 mod device_users;
@@ -15,6 +16,7 @@ mod format;
 pub(crate) mod incident;
 mod kernel_io;
 mod known_servers;
+mod rows_by_pid;
 mod rule_context;
 mod rules;
 pub(crate) mod storage_class;

@@ -1,7 +1,7 @@
 //! Reports when findings begin or get worse, for searching a recording.
 
 use super::RuleEngine;
-use super::finding::{FindingSubject, Severity};
+use super::finding::{Finding, Severity};
 
 /// A finding that is new, or more severe than at the tick before.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct FindingTransition {
 /// Compares the findings of successive ticks.
 #[derive(Debug, Default)]
 pub(crate) struct TransitionDetector {
-    previous: Vec<(&'static str, FindingSubject, Severity)>,
+    previous: Vec<Finding>,
 }
 
 impl TransitionDetector {
@@ -25,14 +25,14 @@ impl TransitionDetector {
         let findings = || engine.incidents.iter().flat_map(|incident| &incident.findings);
         let mut out = Vec::new();
         for f in findings() {
-            let before = self.previous.iter().find(|(rule, subject, _)| (*rule, subject) == (f.rule, &f.subject));
-            if before.is_none_or(|(.., severity)| *severity < f.severity) {
+            let before = self.previous.iter().find(|before| before.key() == f.key());
+            if before.is_none_or(|before| before.severity < f.severity) {
                 let (severity, title) = (f.severity, f.title.clone());
                 out.push(FindingTransition { severity, title, got_worse: before.is_some() });
             }
         }
         out.sort_by_key(|transition| std::cmp::Reverse(transition.severity));
-        self.previous = findings().map(|f| (f.rule, f.subject.clone(), f.severity)).collect();
+        self.previous = findings().cloned().collect();
         out
     }
 }

@@ -15,7 +15,7 @@ const MAX_USERS: usize = 32;
 /// `unit backup.service`, `container podman:web`, of a pod `container NAMESPACE/POD/CONTAINER`; `None` in the root group, in
 /// the session of a user and in a group of no such name.
 pub(super) fn group_of(ctx: &RuleContext<'_>, pid: u32) -> Option<String> {
-    let row = ctx.system.processes.find_by_pid(pid)?;
+    let row = ctx.find_by_pid(pid)?;
     if let Some(container) = row.container() {
         return Some(format!("container {container}"));
     }

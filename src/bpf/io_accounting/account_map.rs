@@ -20,6 +20,8 @@ pub(crate) const VALUE_LEN: usize = 24 + 4 * LATENCY_BUCKETS;
 const MAX_ACCOUNTS: usize = 16_384;
 /// An account unchanged for this many readings may be removed once its process has exited.
 pub(super) const IDLE_READS: u32 = 60;
+/// The same while more than half of the table is in use, so that new processes find room.
+const CROWDED_IDLE_READS: u32 = 5;
 
 /// Added to the kind by the kernel side for devices that take bios.
 const STACKED: u32 = 16;
@@ -135,6 +137,8 @@ impl AccountReader {
     ) -> io::Result<()> {
         self.last_seen.retain(|key, _| sums.contains_key(key));
         self.moved.clear();
+        let in_use: usize = sums.values().map(|sum| sum.keys.len()).sum();
+        let limit = if in_use > MAX_ACCOUNTS / 2 { CROWDED_IDLE_READS } else { IDLE_READS };
         let mut ended: BTreeMap<u32, bool> = BTreeMap::new();
         let mut closed = Vec::new();
         sums.retain(|key, sum| {
@@ -148,7 +152,7 @@ impl AccountReader {
             }
             seen.2 = before.saturating_add(reads);
             // Exits are checked rarely.
-            let is_check_due = key.pid > 0 && seen.2 / IDLE_READS > before / IDLE_READS;
+            let is_check_due = key.pid > 0 && seen.2 / limit > before / limit;
             let has_exited = is_check_due && *ended.entry(key.pid).or_insert_with(|| has_ended(root, key.pid));
             if has_exited {
                 closed.append(&mut sum.keys);
@@ -171,6 +175,27 @@ mod tests {
     use super::super::super::nvme_paths::tests::{HEAD, write_diskstats};
     use super::*;
     use crate::model::disk::DevId;
+
+    #[test]
+    fn a_table_more_than_half_full_is_emptied_of_ended_processes_sooner() {
+        let Some(map) = create_hash_map::<KEY_LEN>(MAX_ACCOUNTS as u32, VALUE_LEN) else {
+            return println!(
+                "skipped a_table_more_than_half_full_is_emptied_of_ended_processes_sooner: may not make maps"
+            );
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        for pid in 1..=MAX_ACCOUNTS as u32 / 2 + 1 {
+            let mut key = [0; KEY_LEN];
+            key[8..12].copy_from_slice(&pid.to_ne_bytes());
+            map.insert(&key, &mut [0; VALUE_LEN]).unwrap();
+        }
+        let heads = PathHeads::new(&root);
+        let mut accounts = AccountReader { map, last_seen: BTreeMap::new(), moved: BTreeSet::new(), heads };
+        let mut left = |reads| accounts.read(&root, reads).unwrap().len();
+        assert_eq!(left(CROWDED_IDLE_READS - 1), MAX_ACCOUNTS / 2 + 1);
+        assert_eq!(left(1), 0);
+    }
 
     #[test]
     fn accounts_of_ended_processes_are_removed_from_the_kernel() {

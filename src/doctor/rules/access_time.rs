@@ -1,7 +1,7 @@
 //! Access times that turn reads into writes on a file system a busy database reads from.
 
 use super::prelude::*;
-use crate::doctor::rule_context::IoTask;
+use crate::doctor::busiest_tasks::IoTask;
 use crate::model::topology::MountRef;
 
 /// Reads of the device that make a database busy.

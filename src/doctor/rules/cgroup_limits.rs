@@ -2,12 +2,19 @@
 //! an await of 0.06 ms and no utilisation while its program waits 66 ms for each request.
 
 use super::prelude::*;
+use crate::doctor::incident::is_in_group;
+use crate::model::memory_stalls::RECLAIM;
+use crate::model::process::ProcessRow;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 
 /// From this share of a limit on, the limit slows the group down.
 const LIMIT_SHARE: f64 = 0.85;
 /// Memory limit events from which on the delay is noticeable.
 const MIN_LIMIT_EVENTS_PER_S: f64 = 1.0;
+/// A group at its limit whose tasks wait less than this for memory, and hardly fault, drops file cache that it does not need.
+const MIN_RECLAIM_MS_PER_S: f64 = 50.0;
+const MIN_FAULTS_PER_S: f64 = 5.0;
+const STALL_SECS: f64 = 5.0;
 /// Share of CPU periods in which the group was throttled.
 const THROTTLED_PCT: f64 = 20.0;
 /// Fewer periods prove nothing: ten are a second.
@@ -35,7 +42,7 @@ fn cgroup_intervals<'a>(ctx: &RuleContext<'a>) -> Result<Vec<CgroupInterval<'a>>
 
 fn cgroup_finding(ctx: &RuleContext<'_>, cgroup: &CgroupFacts, problem: &str) -> Finding {
     let pids = cgroup.pids.iter().filter(|pid| !ctx.is_own_process(**pid));
-    let rows = pids.take(MAX_NAMED_PROCESSES).filter_map(|pid| ctx.system.processes.find_by_pid(*pid));
+    let rows = pids.take(MAX_NAMED_PROCESSES).filter_map(|pid| ctx.find_by_pid(*pid));
     let names: Vec<String> = rows.map(|row| row.label()).collect();
     let title = format!("control group {} {problem}", cgroup.path);
     Finding::new(Severity::Warn, FindingSubject::Cgroup(cgroup.path.clone()), title)
@@ -67,6 +74,7 @@ pub(super) fn evaluate_io(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Rule
             let Some((name, rate, max)) = reached_io_limit(previous, limit, secs) else { continue };
             let device = ctx.device_name(limit.device);
             cgroup_finding(ctx, now, &format!("is at its limit of {max} for {name} on {device}"))
+                .aspect(&device)
                 .fact("limit", max)
                 .fact("rate", rate)
                 .fact("device", device)
@@ -96,6 +104,19 @@ fn affected_devices(ctx: &RuleContext<'_>, id: DevId) -> Vec<DevId> {
     out
 }
 
+/// Whether the tasks of a group are traced and hardly wait for memory.
+fn reclaims_easily(ctx: &RuleContext<'_>, group: &str) -> bool {
+    if ctx.system.snapshot.memory_stalls.ok().is_none_or(|stalls| stalls.totals[RECLAIM].is_none()) {
+        return false;
+    }
+    let is_inside = |row: &ProcessRow<'_>| row.cgroup().is_some_and(|path| is_in_group(path, group));
+    let stalled = ctx.stalled_tasks(STALL_SECS, RECLAIM).into_iter();
+    let inside = stalled.filter(|task| ctx.find_by_pid(task.key.pid).is_some_and(|row| is_inside(&row)));
+    let rows = ctx.system.processes.iter().filter(is_inside);
+    let faults_per_s: f64 = rows.filter_map(|row| row.rates().major_faults_per_s).sum();
+    inside.map(|task| task.ms_per_s).sum::<f64>() < MIN_RECLAIM_MS_PER_S && faults_per_s < MIN_FAULTS_PER_S
+}
+
 pub(super) fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     for CgroupInterval { before, now, secs } in cgroup_intervals(ctx)? {
         let events_per_s = |get: fn(&CgroupFacts) -> Option<u64>| {
@@ -111,7 +132,12 @@ pub(super) fn evaluate_memory(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
         let bytes = |n: Option<u64>| n.map(|n| format::bytes(n as f64));
         let events = format::per_s(high.max(max));
         let limit = bytes(limit).unwrap_or_else(|| "-".into());
-        cgroup_finding(ctx, now, &format!("is at its {file} of {limit}: its tasks reclaim {events}"))
+        let mut finding = cgroup_finding(ctx, now, &format!("is at its {file} of {limit}: its tasks reclaim {events}"));
+        // Above memory.high tasks are put to sleep.
+        if file != "memory.high" && reclaims_easily(ctx, &now.path) {
+            finding.severity = Severity::Note;
+        }
+        finding
             .fact_opt("memory", bytes(now.memory_now))
             .fact_opt("memory.high", bytes(now.memory_high))
             .fact_opt(if now.is_v1_memory { "memory.limit_in_bytes" } else { "memory.max" }, bytes(now.memory_max))

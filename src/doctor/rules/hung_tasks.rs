@@ -179,13 +179,14 @@ fn place_of_hang(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitCh
         return is_frozen
             .then(|| format!("{} on {} is frozen", mount.mount_point.sanitized(), ctx.device_name(device)));
     }
-    let (point, server) = server_of_wait(ctx, waited_for_file(ctx, task))?;
+    let (point, server) = server_of_wait(ctx, task)?;
     Some(format!("the server {server} of {point} does not answer"))
 }
 
-/// The file of the task's system call.
+/// The file of the task's system call. What was read before it began to wait is of an earlier call.
 fn waited_for_file<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> Option<&'a TaskWait> {
-    ctx.system.slow_facts.latest.as_ref()?.waits.iter().find(|wait| wait.key == task.key)
+    let facts = ctx.system.slow_facts.latest.as_ref().filter(|facts| facts.time.boot_ns >= task.since_boot_ns)?;
+    facts.waits.iter().find(|wait| wait.key == task.key)
 }
 
 /// The mount of that file, with each device it is on.
@@ -198,9 +199,13 @@ fn mounts_of_wait<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> impl Iterator<I
     })
 }
 
-/// The mount point of the network file system that the file is on, and its server, both sanitized.
-fn server_of_wait(ctx: &RuleContext<'_>, file: Option<&TaskWait>) -> Option<(String, String)> {
-    let path = file?.path.as_bytes();
+/// The mount point of the network file system that the file is on, and its server, both sanitized. The paths of a process in a
+/// container are its own, so they tell nothing.
+fn server_of_wait(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, String)> {
+    let path = waited_for_file(ctx, task)?.path.as_bytes();
+    if ctx.system.processes.row_or_process(&task.key).is_some_and(|row| row.container().is_some()) {
+        return None;
+    }
     let has = |mount: &[u8]| path.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
     let mounts = ctx.system.last_sample.as_ref()?.netfs.ok()?.iter().filter(|fs| has(fs.mount.as_bytes()));
     let mount = mounts.max_by_key(|fs| fs.mount.as_bytes().len())?;

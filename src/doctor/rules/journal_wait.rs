@@ -30,8 +30,8 @@ const JOURNAL_WAITS: [(&str, &str); 11] = [
     ("xlog_cil_commit", "XFS log"),
     ("xlog_state_get_iclog_space", "XFS log"),
 ];
-/// Kernel threads that write journals: `jbd2/sda1-8`, `xfsaild/sda1`.
-const JOURNAL_THREADS: [&str; 2] = ["jbd2/", "xfsaild/"];
+/// Kernel threads that write journals, and which: `jbd2/sda1-8`, `xfsaild/sda1`.
+const JOURNAL_THREADS: [(&str, &str); 2] = [("jbd2/", "ext4 journal"), ("xfsaild/", "XFS log")];
 
 /// Share of its time that a traced task waits.
 const MIN_TRACED_SHARE: f64 = 0.25;
@@ -97,9 +97,9 @@ fn traced_waiters(ctx: &RuleContext<'_>) -> (Vec<Waiter>, Option<DevId>) {
         }
     }
     let is_program = |key: &TaskKey, comm: &str| {
-        let row = ctx.system.processes.find_by_pid(key.pid);
+        let row = ctx.find_by_pid(key.pid);
         let is_kernel_thread =
-            row.map_or(JOURNAL_THREADS.iter().any(|begin| comm.starts_with(begin)), |row| row.raw.kernel_thread);
+            row.map_or(JOURNAL_THREADS.iter().any(|(begin, _)| comm.starts_with(begin)), |row| row.raw.kernel_thread);
         !is_kernel_thread && !ctx.is_own_process(key.pid)
     };
     sums.retain(|key, (sum, comm)| {
@@ -131,8 +131,8 @@ struct Window {
     /// When the first of them ended, CLOCK_BOOTTIME, ns.
     since_ns: u64,
     waiters: Vec<Waiter>,
-    /// Devices whose journal threads were at work.
-    devices: Vec<DevId>,
+    /// Devices whose journal threads were at work, and what those write.
+    devices: Vec<(DevId, &'static str)>,
     traced_device: Option<DevId>,
 }
 
@@ -177,17 +177,16 @@ impl Window {
 
     fn add_journal_thread(&mut self, ctx: &RuleContext<'_>, row: &ProcessRow<'_>) {
         let comm = row.comm();
-        let device = row.raw.kernel_thread.then(|| JOURNAL_THREADS.iter().find_map(|begin| comm.strip_prefix(begin)));
-        if let Some(id) =
-            device.flatten().and_then(|name| ctx.find_device(name)).filter(|id| !self.devices.contains(id))
-        {
-            self.devices.push(id);
-        }
+        let strip = |(begin, journal): &(&str, &'static str)| Some((comm.strip_prefix(begin)?, *journal));
+        let thread = JOURNAL_THREADS.iter().find_map(strip).filter(|_| row.raw.kernel_thread);
+        let device = thread.and_then(|(name, journal)| Some((ctx.find_device(name)?, journal)));
+        self.devices.extend(device.filter(|device| !self.devices.contains(device)));
     }
 
-    /// The device, if only one journal was written; else the one that traced waits were for.
-    fn device(&self) -> Option<DevId> {
-        self.devices.first().filter(|_| self.devices.len() == 1).copied().or(self.traced_device)
+    /// The device, if only one such journal was written; else the one that traced waits were for.
+    fn device(&self, journal: &str) -> Option<DevId> {
+        let mut written = self.devices.iter().filter(|(_, of)| *of == journal).map(|(id, _)| *id);
+        written.next().filter(|_| written.next().is_none()).or(self.traced_device)
     }
 }
 
@@ -212,7 +211,7 @@ fn build_finding(ctx: &RuleContext<'_>, window: &Window, waiters: &[Waiter], fir
     let more = waiters.len() - names.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let verb = if waiters.len() == 1 { "waits" } else { "wait" };
-    let device = window.device();
+    let device = window.device(first.journal);
     let place = device.map_or(String::new(), |id| format!(" on {}", ctx.device_name(id)));
     let journal = first.journal;
     let seen = format!("{} of {}", window.waiting_ticks, window.ticks);

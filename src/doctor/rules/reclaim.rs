@@ -2,7 +2,7 @@
 //! often not the one that fills memory.
 
 use super::prelude::*;
-use crate::doctor::rule_context::StalledTask;
+use crate::doctor::busiest_tasks::StalledTask;
 use crate::model::memory_stalls::RECLAIM;
 
 pub(super) const WINDOW_SECS: f64 = 5.0;
@@ -52,6 +52,7 @@ fn build_finding(ctx: &RuleContext<'_>, first: &StalledTask, tasks: &[StalledTas
         finding = finding.fact("largest stream", format!("{}, {rate}{itself}", task.name));
     }
     finding
+        .in_cgroup(cgroup.as_deref())
         .fact_opt("control group", cgroup)
         .fact_opt("memory pressure, full", pressure)
         .why(

@@ -57,6 +57,7 @@ fn btrfs_finding(ctx: &RuleContext<'_>, found: &DeviceHealth, btrfs: &BtrfsHealt
         }
     };
     finding
+        .aspect(format!("member {id}"))
         .fact("device id", id.to_string())
         .fact("present", btrfs.devices.join(", "))
         .fact_opt("errors", (!errors.is_empty()).then(|| errors.join(", ")))

@@ -175,6 +175,9 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, load: &DeviceLoad, since: u64
 
 fn advise_slowing(ctx: &RuleContext<'_>, finding: Finding, user: &DeviceUser) -> Finding {
     let row = user.key.and_then(|key| ctx.system.processes.get(&key));
+    if row.as_ref().is_some_and(|row| row.raw.kernel_thread) {
+        return advise_slowing_kernel_thread(finding, user);
+    }
     let is_idle_class = row.as_ref().and_then(|row| row.ionice()).is_some_and(|class| class.starts_with("idle"));
     match (user.key, is_idle_class) {
         (Some(key), false) => finding
@@ -184,6 +187,17 @@ fn advise_slowing(ctx: &RuleContext<'_>, finding: Finding, user: &DeviceUser) ->
             )
             .costs("it takes longer; ionice works only with the bfq scheduler (and mq-deadline, by class)"),
         _ => finding.advise(format!("limit {} (io.max of its cgroup)", user.name)).costs("it takes longer"),
+    }
+}
+
+/// Kernel threads have no control group with a limit, and their I/O class is their own.
+fn advise_slowing_kernel_thread(finding: Finding, user: &DeviceUser) -> Finding {
+    if user.name.starts_with("md") {
+        finding
+            .advise(format!("slow {} down: lower dev.raid.speed_limit_max", user.name))
+            .costs("the array is without its redundancy, or unchecked, for longer")
+    } else {
+        finding.advise(format!("limit those that {} works for", user.name)).costs("they take longer")
     }
 }
 
@@ -210,7 +224,7 @@ fn add_remedies(
             .advise("spread or limit the streams: one at a time, at night, or with io.max of their cgroups")
             .costs("they take longer")
     };
-    if load.is_small() && !load.is_sequential() && load.read_pct < 50.0 {
+    if load.is_small() && !load.is_sequential() && load.read_pct < 50.0 && users.may_write_page_cache() {
         finding = finding
             .advise_at(
                 "raise vm.dirty_background_bytes, so that adjacent pages are written together",

@@ -202,6 +202,7 @@ fn build_finding(ctx: &RuleContext<'_>, id: DevId, name: &str, requests: Request
     let is_starved =
         tail.may_be_starved(stolen_pct) && matches!(ctx.device_kind(id), Some(DeviceKind::Loop | DeviceKind::Nbd));
     ctx.device_finding(if is_starved { Severity::Note } else { Severity::Warn }, id, title)
+        .aspect(name)
         .fact_opt("CPU pressure", is_starved.then(|| format!("{}: what serves its requests waits for a processor", format::percent(tail.cpu_pct()))))
         .fact("slow", format!("{} of {} {name} ({share}) took over {}", tail.slow, tail.samples, format::ms(limits.critical_ms)))
         .fact("max", max)

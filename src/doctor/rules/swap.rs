@@ -4,6 +4,7 @@
 use super::prelude::*;
 use crate::model::memory::SwapRate;
 use crate::model::process::{ProcessColumn, ProcessFilter, ProcessQuery, ProcessRow};
+use crate::model::topology::DeviceKind;
 
 /// Single pages are swapped in all the time; this long is no coincidence.
 pub(super) const WINDOW_SECS: f64 = 5.0;
@@ -26,6 +27,8 @@ const MIN_FAULTS_PER_S: f64 = 5.0;
 /// Share of its time that such a program waits for swap.
 const MIN_SWAPIN_DELAY_PCT: f64 = 1.0;
 const MAX_NAMED_TASKS: usize = 3;
+const DISK_WHY: &str = "A program waits for the disk where it expected memory: thousands of times slower.";
+const ZRAM_WHY: &str = "Pages are compressed and unpacked: that takes some CPU time, no disk. It is slow only where memory pressure is high.";
 /// With this share of memory available nobody is short of it.
 const PLENTY_AVAILABLE: f64 = 0.25;
 /// A task with this share of the swap in use has most of it.
@@ -51,8 +54,15 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     let (si, so) = (mean(|s| s.in_bytes_per_s), mean(|s| s.out_bytes_per_s));
     let (si, so) = (format::bytes_per_s(si), format::bytes_per_s(so));
     let full_pct = ctx.snapshot().and_then(|s| s.pressure.ok()?.memory.full).map(|psi| psi.avg10);
-    let severity = Severity::critical_if(full_pct.is_some_and(|pct| pct >= STANDSTILL_PCT));
-    let title = format!("the machine is swapping: si {si}, so {so}");
+    let (in_memory, stands_still) = (swaps_to_memory(ctx), full_pct.is_some_and(|pct| pct >= STANDSTILL_PCT));
+    let severity = match in_memory {
+        true if !stands_still => Severity::Note,
+        true => Severity::Warn,
+        false => Severity::critical_if(stands_still),
+    };
+    let place = if in_memory { " to zram" } else { "" };
+    let title = format!("the machine is swapping{place}: si {si}, so {so}");
+    let itself = self_swapping_task(ctx, swap);
     let mut finding = Finding::of_machine(severity, title)
         .fact("si", si)
         .fact("so", so)
@@ -65,7 +75,7 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
     }
     finding
         .since(since)
-        .why("A program waits for the disk where it expected memory: thousands of times slower.")
+        .why(if in_memory { ZRAM_WHY } else { DISK_WHY })
         .advise_at("find the process that grew: the SWAP and RSS columns", NavTarget::Processes)
         .advise("free memory: smaller caches and heaps, fewer workers, or add memory")
         .costs("less cache, or money")
@@ -73,22 +83,31 @@ pub(super) fn evaluate_swapping(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         .costs("the file cache is dropped earlier")
         .see_also(NavTarget::Memory)
         .on_devices(swap_devices(ctx))
-        .caused_by(self_swapping_task(ctx, swap))
+        .in_cgroup(itself.as_ref().and_then(|row| row.cgroup()))
+        .caused_by(itself.map(|row| InvolvedTask::named(row.label())))
         .report(out);
     Ok(())
 }
 
-/// The task that has most of what is in swap, while much memory is available: nobody else pushes it out. It gives its
-/// memory up itself, or reaches a limit of its own.
-fn self_swapping_task(ctx: &RuleContext<'_>, swap: &SwapRate) -> Option<InvolvedTask> {
+/// The task that has most of what is in swap, while much memory is available: nobody else pushes it out. It gives its memory
+/// up itself, or reaches a limit of its own.
+fn self_swapping_task<'a>(ctx: &RuleContext<'a>, swap: &SwapRate) -> Option<ProcessRow<'a>> {
     let (used, mem) = (swap.used_bytes?, ctx.system.snapshot.mem.ok()?);
     if (mem.available? as f64) < mem.total as f64 * PLENTY_AVAILABLE {
         return None;
     }
     let swapped = |row: &ProcessRow<'_>| row.raw.swap_bytes.unwrap_or(0);
     let survey = ctx.task_survey();
-    let most = survey.swapped_tasks.iter().max_by_key(|row| swapped(row))?;
-    (swapped(most) as f64 >= used as f64 * MAIN_SHARE).then(|| InvolvedTask::named(most.label()))
+    let most = *survey.swapped_tasks.iter().max_by_key(|row| swapped(row))?;
+    (swapped(&most) as f64 >= used as f64 * MAIN_SHARE && moves_swap(ctx, &most)).then_some(most)
+}
+
+/// Whether a task's memory in swap has changed, or it waits for it; what sleeps was swapped out long ago.
+fn moves_swap(ctx: &RuleContext<'_>, row: &ProcessRow<'_>) -> bool {
+    let frames = ctx.system.history.iter().rev().take(WINDOW_SECS as usize);
+    let before = frames.filter_map(|frame| frame.tasks.get(&row.key())?.raw.swap_bytes).last();
+    let waits = row.rates().major_faults_per_s.is_some_and(|n| n > 0.0);
+    waits || before.is_some_and(|before| Some(before) != row.raw.swap_bytes)
 }
 
 /// Pages swapped out again and again with pauses, as when a limit is reached now and then.
@@ -125,6 +144,14 @@ fn evaluate_bursts(ctx: &RuleContext<'_>, swap: &SwapRate, out: &mut Vec<Finding
 fn swap_devices(ctx: &RuleContext<'_>) -> Vec<DevId> {
     let Some(topology) = ctx.system.topology.ok() else { return Vec::new() };
     topology.devices.iter().filter(|d| !d.swaps.is_empty()).flat_map(|d| ctx.device_chain(d.id)).collect()
+}
+
+/// Whether all swap areas are in compressed memory.
+fn swaps_to_memory(ctx: &RuleContext<'_>) -> bool {
+    let devices = ctx.system.topology.ok().map_or(&[][..], |topology| &topology.devices);
+    let zram = || devices.iter().filter(|device| device.kind == DeviceKind::Zram).flat_map(|device| &device.swaps);
+    let areas = ctx.system.snapshot.swap_areas.ok().map_or(&[][..], |areas| areas);
+    !areas.is_empty() && areas.iter().all(|area| zram().any(|name| name.as_bytes() == area.name.as_bytes()))
 }
 
 fn faulting_tasks<'a>(ctx: &RuleContext<'a>) -> Vec<ProcessRow<'a>> {
@@ -179,7 +206,11 @@ pub(super) fn evaluate_servers(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) ->
         let waits_for_swap = row.rates().swapin_delay_pct.is_none_or(|pct| pct >= MIN_SWAPIN_DELAY_PCT);
         let misses_memory = faults_per_s >= MIN_FAULTS_PER_S && is_swapping_in && waits_for_swap;
         if swapped_pct >= SERVER_SWAPPED_PCT && (is_server || misses_memory) {
-            out.push(server_finding(row, is_server, swapped, swapped_pct, faults_per_s));
+            let mut finding = server_finding(row, is_server, swapped, swapped_pct, faults_per_s);
+            if swaps_to_memory(ctx) {
+                (finding.severity, finding.why) = (Severity::Note, ZRAM_WHY);
+            }
+            out.push(finding);
         }
     }
     Ok(())
@@ -191,6 +222,7 @@ fn server_finding(row: &ProcessRow<'_>, is_server: bool, swapped: u64, swapped_p
     let title = format!("{what}{} has {swapped} of its memory in swap ({share})", row.label());
 
     Finding::of_task(Severity::Warn, row.key(), &row.comm(), title)
+        .in_cgroup(row.cgroup())
         .fact("in swap", swapped)
         .fact("resident", format::bytes(row.raw.rss_bytes as f64))
         .fact("share in swap", share)

@@ -4,8 +4,8 @@
 //! systems for everything in the same commit. Evaluated only while syncs are traced.
 
 use super::prelude::*;
-use crate::doctor::device_users::{DeviceUsers, MAIN_DEVICE_SHARE, Requests};
-use crate::doctor::rule_context::IoTask;
+use crate::doctor::busiest_tasks::IoTask;
+use crate::doctor::device_users::{DeviceUser, DeviceUsers, MAIN_DEVICE_SHARE, Requests};
 use crate::doctor::storage_class::{ClassLimits, StorageClass};
 use crate::model::latency::{LatencySummary, SparseHistogram};
 use crate::model::reading::Reading;
@@ -211,21 +211,27 @@ struct Stream {
     /// `dd (1234)`, sanitized.
     name: String,
     write_bytes_per_s: f64,
+    /// The device it writes to; `None` if that is not known.
+    device: Option<DevId>,
 }
 
 /// The process that streams to the device the waiter waits for, or to one below it.
 fn find_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<Stream> {
-    let traced =
-        |id| DeviceUsers::traced(ctx, id, STREAM_SECS, Requests::Writes).map(|users| users.users).unwrap_or_default();
+    let traced = |id| {
+        let users = DeviceUsers::traced(ctx, id, STREAM_SECS, Requests::Writes).map(|users| users.users);
+        users.unwrap_or_default().into_iter().map(move |user| (id, user))
+    };
     if ctx.system.snapshot.io_attribution.ok().is_none() {
         return find_untraced_stream(ctx, waiter);
     }
     let users = ctx.device_chains(&waiter.devices).into_iter().flat_map(traced);
-    let streams = users.filter(|user| {
+    let streams = users.filter(|(_, user)| {
         user.pid != waiter.pid && !ctx.is_own_process(user.pid) && user.bytes_per_s >= STREAM_BYTES_PER_S
     });
-    let largest = streams.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))?;
-    Some(Stream { name: largest.name, write_bytes_per_s: largest.bytes_per_s })
+    // Of the devices that it reaches the first one, which is nearest to the waiter's.
+    let larger = |a: (DevId, DeviceUser), b: (DevId, DeviceUser)| if b.1.bytes_per_s > a.1.bytes_per_s { b } else { a };
+    let (device, largest) = streams.reduce(larger)?;
+    Some(Stream { name: largest.name, write_bytes_per_s: largest.bytes_per_s, device: Some(device) })
 }
 
 /// Without tracing processes are not counted by device, so the device has to take most of what all disks write.
@@ -240,7 +246,7 @@ fn find_untraced_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<St
     };
     let streams = ctx.top_io_tasks(STREAM_SECS).into_iter().filter(is_stream);
     let largest = streams.max_by(|a, b| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s))?;
-    Some(Stream { name: largest.name, write_bytes_per_s: largest.write_bytes_per_s })
+    Some(Stream { name: largest.name, write_bytes_per_s: largest.write_bytes_per_s, device: None })
 }
 
 /// `62% of its time, p99 180 ms`, or the longest sync where few are long.
@@ -288,6 +294,15 @@ fn most_common_wait(syncs: &SyncActivity, pid: u32) -> Option<&str> {
     counts.into_iter().max_by_key(|(function, count)| (*count, *function)).map(|(function, _)| function)
 }
 
+/// `the same device, sda1`; `sda, which is below vg-db`.
+fn stream_target(ctx: &RuleContext<'_>, waiter: &SyncWaiter, stream: &Stream) -> String {
+    let own = device_names(ctx, waiter);
+    match stream.device.filter(|id| !waiter.devices.contains(id)) {
+        Some(id) => format!("{}, which is below {own}", ctx.device_name(id)),
+        None => format!("the same device, {own}"),
+    }
+}
+
 fn behind_stream_finding(
     ctx: &RuleContext<'_>,
     newest: &SyncActivity,
@@ -299,12 +314,12 @@ fn behind_stream_finding(
     let because = if is_cpu_bound { "while" } else { "because" };
     let rate = format::bytes_per_s(stream.write_bytes_per_s);
     let title = format!(
-        "{} waits on syncs of {} ({}) {because} {} streams {rate} to the same device, {}",
+        "{} waits on syncs of {} ({}) {because} {} streams {rate} to {}",
         waiter.name,
         waiter.file.file.display_path(ctx.system.topology.ok()),
         wait_summary(waiter),
         stream.name,
-        device_names(ctx, waiter),
+        stream_target(ctx, waiter, stream),
     );
     let mut finding = build_finding(ctx, newest, waiter, title);
     if is_cpu_bound {

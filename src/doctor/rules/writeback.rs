@@ -3,7 +3,7 @@
 //! threshold writers are throttled: put to sleep for up to 200 ms at a time.
 
 use super::prelude::*;
-use crate::doctor::rule_context::{IoTask, StalledTask};
+use crate::doctor::busiest_tasks::{IoTask, StalledTask};
 use crate::model::io_accounting::OwnerIo;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::THROTTLE;
@@ -63,6 +63,9 @@ struct Dirtier {
     device: Option<DevId>,
 }
 
+/// Traced writeback of less than this share of all that is written back tells nothing of the rest: it goes to a server.
+const MIN_TRACED_SHARE: f64 = 0.5;
+
 /// By traced writeback where there is any, else by its own counters. Kernel threads dirty metadata for the processes whose
 /// data they write. Where several devices are written, the one with most requests in flight counts: a process that writes
 /// much to a fast device beside it is no cause.
@@ -78,9 +81,29 @@ fn top_dirtier(ctx: &RuleContext<'_>, secs: f64) -> Option<Dirtier> {
         let total: f64 = all.iter().map(|process| process.bytes_per_s).sum();
         Some(Dirtier { name: first.name.clone(), share: first.bytes_per_s / total, device })
     };
+    if goes_to_servers(ctx, secs) {
+        return top_writer(ctx, secs);
+    }
     if let Some(dirtier) = backlog.and_then(|id| written_back(Some(id))).or_else(|| written_back(None)) {
         return Some(dirtier);
     }
+    top_writer(ctx, secs)
+}
+
+/// Whether most of what is written back goes to no device that is traced: to a network file system or FUSE.
+fn goes_to_servers(ctx: &RuleContext<'_>, secs: f64) -> bool {
+    let written = ctx.mean(secs, |tick| tick.writeback.ok()?.written_bytes_per_s).unwrap_or(0.0);
+    let traced = ctx.mean(secs, |tick| {
+        let attribution = tick.io_attribution.ok()?;
+        let of_processes: f64 = attribution.processes.iter().map(|process| process.total.writeback_bytes_per_s).sum();
+        let apart: f64 = attribution.unattributed.iter().map(|(_, io)| io.unknown + io.metadata).sum();
+        Some(of_processes + apart)
+    });
+    traced.is_some_and(|traced| traced < written * MIN_TRACED_SHARE)
+}
+
+/// The process that writes most by its own counters.
+fn top_writer(ctx: &RuleContext<'_>, secs: f64) -> Option<Dirtier> {
     let tasks = ctx.top_io_tasks(secs);
     let total: f64 = tasks.iter().map(|task| task.write_bytes_per_s).sum();
     let by_writes = |a: &IoTask, b: &IoTask| a.write_bytes_per_s.total_cmp(&b.write_bytes_per_s);

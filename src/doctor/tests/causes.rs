@@ -41,11 +41,9 @@ fn findings_without_a_device_reach_none() {
     let cgroup = finding("cgroup-memory", &[]);
     let saturated = finding("device-saturated", &[SDA]);
     assert_eq!(group_into_incidents(vec![cgroup.clone(), saturated.clone()]).len(), 2);
-    assert_eq!(
-        group_into_incidents(vec![cgroup, finding("swapping", &[SDA2, SDA])]).len(),
-        1,
-        "memory is the machine's"
-    );
+    let full = finding("cache-pressure", &[]);
+    assert_eq!(group_into_incidents(vec![full, finding("swapping", &[SDA2, SDA])]).len(), 1, "memory is the machine's");
+    assert_eq!(group_into_incidents(vec![cgroup, finding("oom", &[])]).len(), 2, "but not the memory of a group");
     assert_eq!(group_into_incidents(vec![finding("io-error", &[]), finding("hung-task", &[])]).len(), 2);
 }
 
@@ -55,6 +53,8 @@ fn limit_of_a_group_explains_what_hangs_in_the_group() {
     let hung = |path: &str| finding("hung-task", &[]).in_cgroup(Some(path));
     assert_eq!(group_into_incidents(vec![limited("/a"), hung("/a")]).len(), 1);
     assert_eq!(group_into_incidents(vec![limited("/a"), hung("/b")]).len(), 2);
+    assert_eq!(group_into_incidents(vec![limited("/a"), hung("/a/b.service")]).len(), 1);
+    assert_eq!(group_into_incidents(vec![limited("/a"), hung("/ab")]).len(), 2);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! Incidents and their order; findings that do not flap.
 
 use super::test_machine::*;
-use crate::doctor::{RULES, RuleEngine};
 use crate::doctor::finding::{Finding, FindingSubject, Severity};
 use crate::doctor::incident::group_into_incidents;
 use crate::doctor::known_servers::ServerKind;
 use crate::doctor::rule_context::RuleContext;
+use crate::doctor::{RULES, RuleEngine};
 use crate::model::memory_stalls::THROTTLE;
 use crate::model::observation::Observation;
 use crate::model::process::{IoBytes, ProcessUpdate, TaskNames};

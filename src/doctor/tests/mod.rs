@@ -12,6 +12,7 @@ mod hung_threads;
 mod journal;
 mod kernel_io;
 mod layers;
+mod near_misses;
 mod own_processes;
 mod quiet;
 mod situations;

@@ -1,7 +1,6 @@
 //! What was found over the time of a report.
 
 use crate::doctor::RuleEngine;
-use crate::doctor::finding::Finding;
 use crate::doctor::incident::Incident;
 use crate::model::timestamp::Timestamp;
 
@@ -13,8 +12,7 @@ impl WindowFindings {
     /// Adds the current incidents.
     pub fn update(&mut self, engine: &RuleEngine, now: Timestamp) {
         for incident in &engine.incidents {
-            let is_same = |f: &Finding| (f.rule, &f.subject) == (incident.cause().rule, &incident.cause().subject);
-            match self.0.iter_mut().find(|(old, _)| is_same(old.cause())) {
+            match self.0.iter_mut().find(|(old, _)| old.cause().key() == incident.cause().key()) {
                 Some(old) => *old = (incident.clone(), now),
                 None => self.0.push((incident.clone(), now)),
             }
@@ -30,7 +28,7 @@ impl WindowFindings {
         let is_current = |old: &Incident| {
             let cause = old.cause();
             let mut current = engine.incidents.iter().flat_map(|incident| &incident.findings);
-            current.any(|f| (f.rule, &f.subject) == (cause.rule, &cause.subject))
+            current.any(|finding| finding.key() == cause.key())
         };
         self.0.iter().filter(move |(old, _)| !is_current(old))
     }

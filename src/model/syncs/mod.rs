@@ -50,7 +50,6 @@ pub const MAX_SLOW_SYNCS: usize = 128;
     strum::IntoStaticStr,
     strum::VariantArray,
 )]
-/// System calls that wait until data is on the disk, numbered as in the BPF program.
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum SyncCall {

@@ -1,7 +1,7 @@
 //! Evaluates the rules, and requests the slow facts they need.
 
 use super::state::App;
-use crate::doctor::{fact_requests, finding::FindingSubject, incident::Incident};
+use crate::doctor::{fact_requests, finding::Finding};
 use crate::jobs::job::{WorkerJob, WorkerReply};
 use crate::model::reading::Reading;
 use crate::tui::view::{Effect, ViewId};
@@ -9,10 +9,6 @@ use crate::tui::view::{Effect, ViewId};
 /// Shortest time between evaluations while there are no incidents, ns: every second tick at the default interval. The rules
 /// look at several seconds, so a finding comes at most one tick later.
 const IDLE_INTERVAL_NS: u64 = 1_500_000_000;
-
-fn incident_key(incident: &Incident) -> (&'static str, FindingSubject) {
-    (incident.cause().rule, incident.cause().subject.clone())
-}
 
 impl App {
     /// Evaluates the rules and requests slow facts, each if it is due.
@@ -29,11 +25,12 @@ impl App {
     fn run_rules(&mut self) {
         let (findings, selected) = (&mut self.shared.findings, &mut self.views.findings.scroll.selected);
         let is_open = self.screen.view == ViewId::Findings;
-        let key = findings.incidents.get(*selected).filter(|_| is_open).map(incident_key);
+        let cause = findings.incidents.get(*selected).filter(|_| is_open).map(|incident| incident.cause().clone());
         findings.evaluate(&self.shared.system);
         // The same incident stays selected while the view is open; otherwise the view opens at the worst one.
         let incidents = &findings.incidents;
-        let same = key.and_then(|key| incidents.iter().position(|incident| incident_key(incident) == key));
+        let is_same = |cause: &Finding| incidents.iter().position(|incident| incident.cause().key() == cause.key());
+        let same = cause.as_ref().and_then(is_same);
         *selected = same.unwrap_or(if is_open { *selected } else { 0 }).min(incidents.len().saturating_sub(1));
     }
 

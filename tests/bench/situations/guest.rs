@@ -67,11 +67,18 @@ fn run_boot(wanted: &[&'static Situation], raw: Option<&Path>) -> Vec<Outcome> {
     let text = String::from_utf8_lossy(&boot.stdout);
     let answers = text.lines().filter_map(|line| serde_json::from_str::<Answer>(line.strip_prefix(ANSWER)?).ok());
     let mut out: Vec<Outcome> = answers.filter_map(outcome_of).collect();
-    let why = String::from_utf8_lossy(&boot.stderr).lines().last().unwrap_or("no answer").to_owned();
+    let why = reason(&String::from_utf8_lossy(&boot.stderr));
     let is_answered = |situation: &&&Situation| out.iter().any(|outcome| outcome.situation.name == situation.name);
     let lost: Vec<&'static Situation> = wanted.iter().filter(|s| !is_answered(s)).copied().collect();
     out.extend(lost.into_iter().map(|s| Outcome::new(s, Err(format!("the guest: {why}")))));
     out
+}
+
+/// Why a guest ended early, from the end of its console.
+fn reason(console: &str) -> String {
+    let says = |line: &&str| ["Kernel panic", "BUG:", "RIP:"].iter().any(|word| line.contains(word));
+    let said: Vec<&str> = console.lines().filter(says).collect();
+    if said.is_empty() { console.lines().last().unwrap_or("no answer").to_owned() } else { said.join("; ") }
 }
 
 fn outcome_of(answer: Answer) -> Option<Outcome> {
