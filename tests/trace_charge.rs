@@ -213,22 +213,14 @@ fn programs_are_unloaded_after_sigkill() {
     }
 }
 
-#[test]
-fn discards_are_charged_to_the_process_that_submits_them() {
-    let name = "discards_are_charged_to_the_process_that_submits_them";
-    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
-        Ok(device) => device,
-        Err(why) => return println!("skipped {name}: {why}"),
-    };
-    let tracer = load_tracer();
-    let mut trim = match Command::new("blkdiscard").args(["-f", "--step", "4194304"]).arg(&device.path).spawn() {
-        Ok(child) => child,
-        Err(why) => return println!("skipped {name}: blkdiscard: {why}"),
-    };
-    assert!(trim.wait().unwrap().success(), "blkdiscard {}", device.path.display());
-    let raw = read_accounting(&tracer);
+/// Discards 64 MiB of a device in pieces of 4 MiB and checks whose they are; `Err`: why it cannot be done here.
+fn check_discards(tracer: &Tracer, path: &Path, id: DevId) -> Result<(), String> {
+    let discard = Command::new("blkdiscard").args(["-f", "--step", "4194304"]).arg(path).spawn();
+    let mut discard = discard.map_err(|err| format!("blkdiscard: {err}"))?;
+    assert!(discard.wait().unwrap().success(), "blkdiscard {}", path.display());
+    let raw = read_accounting(tracer);
     let of = |kind| {
-        let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.device) == (trim.id(), device_id(&device)));
+        let own = raw.accounts.iter().filter(|a| (a.key.pid, a.key.device) == (discard.id(), id));
         let own = own.filter(|a| a.key.kind == kind);
         own.fold((0, 0, 0), |sum, a| (sum.0 + a.requests, sum.1 + a.bytes, sum.2 + a.histogram.total()))
     };
@@ -237,4 +229,50 @@ fn discards_are_charged_to_the_process_that_submits_them() {
     assert!(requests >= 16 && timed == requests, "{requests} discards, {timed} with a time");
     assert_eq!(bytes, 64 << 20);
     assert_eq!(of(AccountKind::Write), (0, 0, 0), "a discard is no write");
+    Ok(())
+}
+
+#[test]
+fn discards_are_charged_to_the_process_that_submits_them() {
+    let checked = check_tracing().and_then(|()| {
+        let device = LoopDevice::new(64 << 20)?;
+        check_discards(&load_tracer(), &device.path, device_id(&device))
+    });
+    if let Err(why) = checked {
+        println!("skipped discards_are_charged_to_the_process_that_submits_them: {why}");
+    }
+}
+
+/// A zram device, removed when this is dropped.
+struct Zram(String);
+
+impl Zram {
+    fn new() -> Result<Self, String> {
+        let number =
+            std::fs::read_to_string("/sys/class/zram-control/hot_add").map_err(|err| format!("zram: {err}"))?;
+        let device = Self(number.trim().to_owned());
+        let size = format!("/sys/block/zram{}/disksize", device.0);
+        std::fs::write(size, "64M").map_err(|err| format!("zram: {err}"))?;
+        Ok(device)
+    }
+}
+
+impl Drop for Zram {
+    fn drop(&mut self) {
+        let _ = std::fs::write("/sys/class/zram-control/hot_remove", &self.0);
+    }
+}
+
+#[test]
+fn discards_of_a_device_that_takes_bios_are_charged_as_well() {
+    let checked = check_tracing().and_then(|()| {
+        let device = Zram::new()?;
+        let number =
+            std::fs::read_to_string(format!("/sys/block/zram{}/dev", device.0)).map_err(|err| err.to_string())?;
+        let id = DevId::parse(number.trim().as_bytes()).ok_or("zram: no device number")?;
+        check_discards(&load_tracer(), Path::new(&format!("/dev/zram{}", device.0)), id)
+    });
+    if let Err(why) = checked {
+        println!("skipped discards_of_a_device_that_takes_bios_are_charged_as_well: {why}");
+    }
 }
