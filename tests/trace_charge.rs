@@ -111,6 +111,48 @@ fn direct_read_counts_match_diskstats() {
     assert!(group.is_some_and(|g| g.1.starts_with('/')), "{:?} in {:?}", account.key.cgroup_id, raw.cgroups);
 }
 
+/// A device whose requests the kernel does not count until this is dropped: the setting stays when a loop device is detached.
+struct Uncounted(String);
+
+impl Uncounted {
+    fn new(device: &Path) -> Self {
+        let file = format!("/sys/block/{}/queue/iostats", device.file_name().unwrap().to_str().unwrap());
+        std::fs::write(&file, "0").unwrap();
+        Self(file)
+    }
+}
+
+impl Drop for Uncounted {
+    fn drop(&mut self) {
+        let _ = std::fs::write(&self.0, "1");
+    }
+}
+
+#[test]
+fn requests_that_the_kernel_does_not_count_have_no_time_of_an_earlier_one() {
+    let name = "requests_that_the_kernel_does_not_count_have_no_time_of_an_earlier_one";
+    let device = match check_tracing().and_then(|()| LoopDevice::new(64 << 20)) {
+        Ok(device) => device,
+        Err(why) => return println!("skipped {name}: {why}"),
+    };
+    let tracer = load_tracer();
+    let own = |raw: &IoAccountsRaw| {
+        let key = (std::process::id(), device_id(&device), AccountKind::Read);
+        let found = raw.accounts.iter().find(|a| (a.key.pid, a.key.device, a.key.kind) == key);
+        found.map_or((0, 0), |account| (account.requests, account.total_ns))
+    };
+    read_direct(&device.path, 500);
+    std::thread::sleep(Duration::from_secs(2));
+    let _uncounted = Uncounted::new(&device.path);
+    let (before, began) = (own(&read_accounting(&tracer)), Instant::now());
+    read_direct(&device.path, 500);
+    let (now, all) = (own(&read_accounting(&tracer)), began.elapsed().as_nanos() as u64);
+    let (requests, ns) = (now.0 - before.0, now.1 - before.1);
+    println!("{requests} requests, {ns} ns in {all} ns");
+    assert!(requests >= 500 && ns > 0, "{requests} requests, {ns} ns");
+    assert!(ns < all, "one after the other, they took {ns} of {all} ns");
+}
+
 #[test]
 fn flushed_writes_are_charged_once_with_the_time_of_their_flush() {
     let name = "flushed_writes_are_charged_once_with_the_time_of_their_flush";

@@ -34,26 +34,47 @@ INLINE u64 id_of(struct request *rq)
 	return id - queue;
 }
 
-enum rqf_flags { __RQF_FLUSH_SEQ = 1 };
+enum rqf_flags { __RQF_FLUSH_SEQ = 1, __RQF_IO_STAT = 8 };
 #define RQF(name, what) __builtin_preserve_enum_value(*(typeof(enum rqf_flags) *)name, what)
+
+/* Defines whether a request has a flag. Flags are enumerators since 6.11, of an enumeration without a name in 6.12, where types do
+ * not lead to it: `unnamed` is true there, and the flag the one numbered so. Before that it was another bit. No shift may move out
+ * of its branch: the other kernels have no such value. */
+#define REQUEST_FLAG(function, name, number, bit_before)                                                                         \
+	INLINE bool function(struct request *rq, bool unnamed)                                                                   \
+	{                                                                                                                        \
+		u32 flags = rq->rq_flags;                                                                                        \
+                                                                                                                                 \
+		if (RQF(name, 0))                                                                                                \
+			flags >>= RQF(name, 1);                                                                                  \
+		else if (unnamed)                                                                                                \
+			flags >>= number;                                                                                        \
+		else                                                                                                             \
+			flags >>= bit_before;                                                                                    \
+		OPAQUE(flags);                                                                                                   \
+		return flags & 1;                                                                                                \
+	}
+
+REQUEST_FLAG(has_flush_sequence, __RQF_FLUSH_SEQ, 1, 4)
+/* Whether the kernel counts it, which it does not with `queue/iostats` 0. */
+REQUEST_FLAG(is_counted, __RQF_IO_STAT, 8, 13)
+
+INLINE bool is_flush(struct request *rq)
+{
+	return (rq->cmd_flags & 0xff) == 2;
+}
 
 /* Whether the data of a request completes, but not yet the request: the kernel replaces FUA and preflush by a sequence
  * of flush, data and flush where the device lacks them, and `block_rq_complete` fires again at the end, with 0 bytes.
- * `unnamed`: the flags are in an enumeration, which may have no name. */
+ * `unnamed`: as above. */
 INLINE bool in_flush_sequence(struct request *rq, bool unnamed)
 {
-	u32 flags = rq->rq_flags;
+	return !is_flush(rq) /* that of the sequence itself */ && has_flush_sequence(rq, unnamed);
+}
 
-	if ((rq->cmd_flags & 0xff) == 2 /* the flush of the sequence itself */)
-		return 0;
-	/* An enumerator since 6.11, of an enumeration without a name in 6.12, where types do not lead to it: the second one there.
-	 * No shift may move out of its branch: the other kernels have no such value. */
-	if (RQF(__RQF_FLUSH_SEQ, 0))
-		flags >>= RQF(__RQF_FLUSH_SEQ, 1);
-	else if (unnamed)
-		flags >>= 1;
-	else
-		flags >>= 4;
-	OPAQUE(flags);
-	return flags & 1;
+/* When a request was allocated, 0 if that is unknown: the kernel notes it in those that it counts and in flushes; in others
+ * it is that of an earlier request. */
+INLINE u64 start_of(struct request *rq, bool unnamed)
+{
+	return is_flush(rq) || is_counted(rq, unnamed) ? rq->start_time_ns : 0;
 }

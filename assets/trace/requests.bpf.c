@@ -416,7 +416,7 @@ INLINE void count_latency(struct request *rq, u32 dev, u32 left, u64 issued, u64
 
 INLINE void complete(struct request *rq, u32 done)
 {
-	u64 now = ktime_ns(), began, took, issued = 0;
+	u64 now = ktime_ns(), began, took, in_all, issued = 0;
 	u32 left = rq->__data_len, tgid = 0;
 	/* After a partial completion the rest is still in flight. */
 	bool partial = done && done < left, sequence = !partial && in_flush_sequence(rq, RQF_ENUM), last = !partial && !sequence;
@@ -436,15 +436,18 @@ INLINE void complete(struct request *rq, u32 done)
 		else if (last)
 			leave(p, f);
 	}
-	began = rq->start_time_ns;
-	took = began && began < now ? now - began : 0;
+	began = start_of(rq, RQF_ENUM);
+	took = in_all = began && began < now ? now - began : 0;
+	/* What is not counted has the time in service at least. */
+	if (!took && issued && issued < now)
+		took = now - issued;
 	disk = disk_of(rq);
 	key.dev = disk ? number(disk) : 0;
 	hand_over(tgid, key.dev, took);
 	if (!disk)
 		return;
 	if (!partial) {
-		count_latency(rq, key.dev, left, issued, now, last, took);
+		count_latency(rq, key.dev, left, issued, now, last, in_all);
 		if (left)
 			count_lost(rq, issued, tgid);
 	}
