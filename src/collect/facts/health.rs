@@ -198,6 +198,7 @@ mod tests {
         ("block/md1/md/sync_action", "idle\n"),
         ("block/sda/device/state", "running\n"),
         ("block/sda/device/ioerr_cnt", "0x0\n"),
+        ("block/xvda/device/state", "Connected\n"),
         ("block/sdb/device/state", "transport-offline\n"),
         ("block/sdb/device/ioerr_cnt", "0x1f\n"),
         ("block/sdb/device/iotmo_cnt", "0x2\n"),

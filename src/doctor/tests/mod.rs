@@ -12,6 +12,7 @@ mod hung_threads;
 mod journal;
 mod kernel_io;
 mod layers;
+mod other_machines;
 mod own_processes;
 mod quiet;
 mod situations;
@@ -35,6 +36,7 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(directions::FIRING)
         .chain(layers::FIRING)
         .chain(hung_threads::FIRING)
+        .chain(other_machines::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
@@ -45,6 +47,7 @@ fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
         .chain(directions::QUIET)
         .chain(layers::QUIET)
         .chain(hung_threads::QUIET)
+        .chain(other_machines::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.
