@@ -10,6 +10,28 @@ pub struct DeviceHealth {
     pub health: Health,
 }
 
+/// How many of what has something to say was left out, because there was too much of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthLeftOut {
+    pub disks: u64,
+    /// Of everything else.
+    pub others: u64,
+}
+
+impl HealthLeftOut {
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Of what counts as one of these.
+    pub(crate) fn like(self, health: &Health) -> u64 {
+        match health {
+            Health::Disk(_) => self.disks,
+            _ => self.others,
+        }
+    }
+}
+
 /// What a driver reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -4,7 +4,7 @@
 
 use super::containers::ContainerName;
 use super::disk::DevId;
-use super::health::DeviceHealth;
+use super::health::{DeviceHealth, HealthLeftOut};
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
 use super::raw_bytes::RawBytes;
@@ -38,6 +38,9 @@ pub struct SystemFacts {
     /// Devices and file systems that report errors or missing parts.
     #[serde(default)]
     pub health: Vec<DeviceHealth>,
+    /// What is missing in that list.
+    #[serde(default, skip_serializing_if = "HealthLeftOut::is_none")]
+    pub health_left_out: HealthLeftOut,
     /// Thin pools, as far as device mapper may be asked about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thin_pools: Vec<ThinPoolFacts>,

@@ -7,7 +7,7 @@ use crate::collect::kernel_file::{read_number, read_once, sorted_entry_names};
 use crate::model::disk::DevId;
 use crate::model::health::{
     ArrayHealth, BTRFS_ERRORS, BtrfsHealth, BtrfsMember, CacheHealth, DeviceHealth, DiskHealth, Ext4Errors, Health,
-    PathHealth, ZramHealth,
+    HealthLeftOut, PathHealth, ZramHealth, is_working,
 };
 use crate::parse::bytes::{parse_u64, words};
 use crate::parse::cache::{DmCacheStatus, parse_bcache_size, parse_dm_cache_status};
@@ -16,13 +16,16 @@ use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::path::Path;
 
-/// Devices and file systems reported at most.
-const MAX_REPORTED: usize = 256;
+/// Disks reported at most. Nearly every SCSI disk has counted some error, and a shelf of 84 disks with two paths to each
+/// has 168 of them.
+const MAX_DISKS: usize = 512;
+/// Other devices and file systems reported at most.
+const MAX_OTHERS: usize = 256;
 /// Members of an array, paths of a device and members of a file system read at most.
 const MAX_MEMBERS: usize = 64;
 
-/// Health of every device and file system that has something to say.
-pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
+/// Health of every device and file system that has something to say, and how much of that was left out.
+pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> (Vec<DeviceHealth>, HealthLeftOut) {
     let mut out = Vec::new();
     for name in sorted_entry_names(&root.sys("block")) {
         let dir = root.sys("block").join(&name);
@@ -38,8 +41,21 @@ pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
     }
     out.extend(sorted_entry_names(&root.sys("fs/btrfs")).iter().filter_map(|uuid| read_btrfs(root, uuid, buf)));
     out.retain(|found| !found.health.is_plain());
-    out.truncate(MAX_REPORTED);
-    out
+    limit(out, MAX_DISKS, MAX_OTHERS)
+}
+
+/// Cuts the list, disks apart from the rest, so that many disks do not push out the file systems. Disks come last.
+fn limit(found: Vec<DeviceHealth>, max_disks: usize, max_others: usize) -> (Vec<DeviceHealth>, HealthLeftOut) {
+    let is_disk = |found: &DeviceHealth| matches!(found.health, Health::Disk(_));
+    let (mut disks, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_disk);
+    // Those that do not work are kept: the others have only counted errors.
+    disks.sort_by_key(|found| matches!(&found.health, Health::Disk(disk) if is_working(&disk.state)));
+    let over = |all: &[DeviceHealth], max: usize| all.len().saturating_sub(max) as u64;
+    let left_out = HealthLeftOut { disks: over(&disks, max_disks), others: over(&others, max_others) };
+    disks.truncate(max_disks);
+    others.truncate(max_others);
+    others.append(&mut disks);
+    (others, left_out)
 }
 
 fn read_word(path: &Path, buf: &mut Vec<u8>) -> Option<String> {
@@ -255,10 +271,6 @@ mod tests {
                     mismatched_sectors: 128,
                 }),
             ),
-            (
-                "sdb",
-                Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
-            ),
             ("sde", cache("bcache cache", "", None, Some(4))),
             (
                 "zram0",
@@ -288,6 +300,10 @@ mod tests {
                     ],
                 }),
             ),
+            (
+                "sdb",
+                Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
+            ),
         ]
     }
 
@@ -299,8 +315,25 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let found = read_health(&Root::at(dir.path()), &mut Vec::new());
+        let (found, left_out) = read_health(&Root::at(dir.path()), &mut Vec::new());
         let expected = expected().map(|(device, health)| DeviceHealth { device: device.into(), health });
         assert_eq!(found, expected);
+        assert!(left_out.is_none());
+    }
+
+    #[test]
+    fn many_disks_do_not_push_out_file_systems_and_those_that_do_not_work_are_kept() {
+        let disk = |n: u64, state: &str| {
+            let health = DiskHealth { state: state.into(), errors: Some(n), timeouts: None };
+            DeviceHealth { device: format!("sd{n}"), health: Health::Disk(health) }
+        };
+        let mut all: Vec<DeviceHealth> = (1..=9).map(|n| disk(n, "running")).collect();
+        all.push(disk(10, "offline"));
+        let ext4 = Health::Ext4(Ext4Errors { count: 3, ..Ext4Errors::default() });
+        all.push(DeviceHealth { device: "sda1".into(), health: ext4 });
+        let (kept, left_out) = limit(all, 3, 2);
+        let names: Vec<&str> = kept.iter().map(|found| found.device.as_str()).collect();
+        assert_eq!(names, ["sda1", "sd10", "sd1", "sd2"]);
+        assert_eq!(left_out, HealthLeftOut { disks: 7, others: 0 });
     }
 }

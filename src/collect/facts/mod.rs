@@ -44,6 +44,7 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
     let mut buf = Vec::new();
     let mut pids = HashSet::new();
     let processes: Vec<TaskKey> = tasks.iter().filter(|key| pids.insert(key.pid)).copied().collect();
+    let (health, health_left_out) = health::read_health(root, &mut buf);
     SystemFacts {
         time: clock::now(),
         knobs: read_sysctls(root, &mut buf),
@@ -52,7 +53,8 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
         cgroups: cgroup_limits::read_cgroup_limits(root, &processes, &mut buf),
         results: Vec::new(),
         waits: tasks.iter().filter_map(|key| task_waits::read_wait(root, *key, &mut buf)).collect(),
-        health: health::read_health(root, &mut buf),
+        health,
+        health_left_out,
         thin_pools: thin_pools::read_thin_pools(root, &mut buf),
         containers: containers::read_container_names(root),
     }

@@ -24,15 +24,28 @@ pub(super) fn named_finding(ctx: &RuleContext<'_>, severity: Severity, device: &
     }
 }
 
-/// How much a number has grown since the facts before; `None` without those, or if the device was not among them.
+/// How much a number has grown since the facts before; `None` without those, or where they do not say it.
 pub(super) fn growth(ctx: &RuleContext<'_>, found: &DeviceHealth, get: fn(&Health) -> Option<u64>) -> Option<u64> {
     let before = ctx.system.slow_facts.previous.as_ref()?;
     let is_same = |b: &&DeviceHealth| {
         b.device == found.device && std::mem::discriminant(&b.health) == std::mem::discriminant(&found.health)
     };
-    // What had nothing to say was left out.
-    let old = before.health.iter().find(is_same).map_or(Some(0), |b| get(&b.health))?;
+    let old = match before.health.iter().find(is_same) {
+        Some(same) => get(&same.health)?,
+        // It may have had no room in the list: what it had counted by then is not known.
+        None if before.health_left_out.like(&found.health) > 0 => return None,
+        // What had nothing to say was left out.
+        None => 0,
+    };
     get(&found.health)?.checked_sub(old).filter(|n| *n > 0)
+}
+
+/// Says so where the list was cut: those left out are not judged.
+pub(super) fn require_complete(left_out: u64, what: &str) -> RuleResult {
+    match left_out {
+        0 => Ok(()),
+        n => Err(RuleSkipped::Unavailable(format!("too many {what} have something to report: {n} are left out"))),
+    }
 }
 
 pub(super) fn evaluate_degraded(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -60,7 +73,7 @@ pub(super) fn evaluate_degraded(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             .costs("the rebuild reads every other member whole")
             .report(out);
     }
-    Ok(())
+    require_complete(facts(ctx)?.health_left_out.others, "devices and file systems")
 }
 
 /// `recover, 34% done`.
@@ -126,7 +139,7 @@ pub(super) fn evaluate_paths(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             .advise("check cables, switch and storage port of that path (multipath -ll)")
             .report(out);
     }
-    Ok(())
+    require_complete(facts(ctx)?.health_left_out.others, "devices and file systems")
 }
 
 pub(super) fn evaluate_disks(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -148,7 +161,7 @@ pub(super) fn evaluate_disks(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             disk_errors_finding(ctx, Severity::Note, device, disk, title).report(out);
         }
     }
-    Ok(())
+    require_complete(facts(ctx)?.health_left_out.disks, "disks")
 }
 
 fn disk_of(health: &Health) -> Option<&DiskHealth> {
