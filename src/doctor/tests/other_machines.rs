@@ -3,12 +3,29 @@
 use super::firing::{FiringCase, firing_case};
 use super::quiet::QuietCase;
 use super::test_machine::*;
+use crate::doctor::fact_requests::mounts_to_query;
 use crate::doctor::finding::Severity::Warn;
+use crate::model::disk::DevId;
 use crate::model::health::{DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
+use crate::model::path::FilesystemSpace;
+use crate::model::reading::Reading;
+use crate::model::slow_facts::{MountSpace, SpaceReport};
+use crate::model::topology::{BlockDevice, DeviceMatch, MountRef};
 
 fn disk(device: &str, state: &str, errors: u64) -> DeviceHealth {
     let (state, errors) = (state.to_owned(), Some(errors));
     DeviceHealth { device: device.to_owned(), health: Health::Disk(DiskHealth { state, errors, timeouts: None }) }
+}
+
+/// A device of the machine, to be changed.
+fn device_of(machine: &mut TestMachine, id: DevId) -> &mut BlockDevice {
+    let devices = &mut machine.system.topology.ok_mut().unwrap().devices;
+    devices.iter_mut().find(|device| device.id == id).unwrap()
+}
+
+/// A mount of the file system with this number.
+fn numbered_mount(point: &str, minor: u32, matched_by: DeviceMatch) -> MountRef {
+    MountRef { file_system: DevId { major: 0, minor }, matched_by, ..mount(point, "rw", "rw") }
 }
 
 pub const FIRING: &[FiringCase] = &[firing_case(
@@ -40,3 +57,35 @@ pub const QUIET: &[QuietCase] = &[
     })
     .unavailable(),
 ];
+
+#[test]
+fn a_full_disk_is_one_finding_however_many_containers_and_subvolumes_are_on_it() {
+    let mut machine = TestMachine::new();
+    let overlay = |n: u32| numbered_mount(&format!("/run/{n}/merged"), 50 + n, DeviceMatch::Upper);
+    device_of(&mut machine, VDA).mounts.extend((0..150).map(overlay));
+    let subvolume = |point: &str| numbered_mount(point, 44, DeviceMatch::Source);
+    device_of(&mut machine, SDA1).mounts = vec![subvolume("/srv/home"), subvolume("/srv"), subvolume("/var")];
+    device_of(&mut machine, SDA2).mounts = vec![numbered_mount("/srv", 44, DeviceMatch::Member)];
+    let asked: Vec<String> = mounts_to_query(&machine.system, false).iter().map(|point| point.sanitized()).collect();
+    assert_eq!(asked, ["/", "/mnt/lab", "/srv", "/srv/home", "/var"], "an overlay has the space of its device");
+    let full = |point: String| {
+        let space = FilesystemSpace { total_bytes: 100 * GIB, ..FilesystemSpace::default() };
+        MountSpace { mount_point: point.as_str().into(), space: Reading::Ok(space) }
+    };
+    // A recording of an older version has the overlays, too.
+    let points = asked.into_iter().chain((0..150).map(|n| format!("/run/{n}/merged")));
+    let report = SpaceReport { time: machine.now(), is_network: false, mounts: points.map(full).collect() };
+    machine.system.slow_facts.update_space(report);
+    let (found, result) = machine.evaluate_rule("filesystem-full");
+    let subjects: Vec<String> = found.iter().map(|finding| finding.subject.name()).collect();
+    assert_eq!(subjects, ["/", "/mnt/lab", "/srv"]);
+    assert_eq!(result, Ok(()));
+}
+
+#[test]
+fn an_overlay_is_judged_where_the_file_system_below_is_not_mounted() {
+    let mut machine = TestMachine::new();
+    device_of(&mut machine, VDA).mounts = vec![numbered_mount("/", 50, DeviceMatch::Upper)];
+    machine.disk_space("/", 100 * GIB, GIB, 0, 0);
+    assert_eq!(machine.evaluate_rule("filesystem-full").0.len(), 1);
+}
