@@ -177,6 +177,9 @@ pub struct BlockDevice {
     pub model: Option<String>,
     /// Size in bytes; 0 for a loop device without a file or an empty drive.
     pub size_bytes: Option<u64>,
+    /// Whether it is reached over Fibre Channel or iSCSI: an array serves it, whatever it says of itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_storage_network: bool,
     pub removable: Option<bool>,
     pub read_only: Option<bool>,
     pub md: Option<MdInfo>,

@@ -4,13 +4,13 @@ use super::firing::{FiringCase, firing_case};
 use super::quiet::QuietCase;
 use super::test_machine::*;
 use crate::doctor::fact_requests::mounts_to_query;
-use crate::doctor::finding::Severity::Warn;
+use crate::doctor::finding::Severity::{Note, Warn};
 use crate::model::disk::DevId;
 use crate::model::health::{DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
 use crate::model::path::FilesystemSpace;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::{MountSpace, SpaceReport};
-use crate::model::topology::{BlockDevice, DeviceMatch, MountRef};
+use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef};
 
 fn disk(device: &str, state: &str, errors: u64) -> DeviceHealth {
     let (state, errors) = (state.to_owned(), Some(errors));
@@ -28,17 +28,33 @@ fn numbered_mount(point: &str, minor: u32, matched_by: DeviceMatch) -> MountRef 
     MountRef { file_system: DevId { major: 0, minor }, matched_by, ..mount(point, "rw", "rw") }
 }
 
-pub const FIRING: &[FiringCase] = &[firing_case(
-    "recorded-errors",
-    "old ones of a file system that was mounted now",
-    Warn,
-    "ext4 on sda1 has recorded 3 errors, the last",
-    |m| {
-        let errors = Ext4Errors { count: 3, last_time: 1_600_000_000, last_function: "ext4_find_entry".into() };
-        let found = DeviceHealth { device: "sda1".into(), health: Health::Ext4(errors) };
-        m.change_facts(|facts| facts.health.push(found));
-    },
-)];
+/// A busy disk that says it spins, without a scheduler.
+fn unsorted_sda(machine: &mut TestMachine, change: impl FnOnce(&mut BlockDevice)) {
+    change(device_of(machine, SDA));
+    machine.system.queues.get_mut("sda").unwrap().scheduler = Some("none".into());
+    machine.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.6))));
+}
+
+pub const FIRING: &[FiringCase] = &[
+    firing_case(
+        "recorded-errors",
+        "old ones of a file system that was mounted now",
+        Warn,
+        "ext4 on sda1 has recorded 3 errors, the last",
+        |m| {
+            let errors = Ext4Errors { count: 3, last_time: 1_600_000_000, last_function: "ext4_find_entry".into() };
+            let found = DeviceHealth { device: "sda1".into(), health: Health::Ext4(errors) };
+            m.change_facts(|facts| facts.health.push(found));
+        },
+    ),
+    firing_case(
+        "scheduler-unsuitable",
+        "a volume of a RAID controller",
+        Note,
+        "sda is a volume of a RAID controller with scheduler none: mq-deadline (or bfq) may be faster",
+        |m| unsorted_sda(m, |disk| disk.model = Some("PERC H740P Adp".into())),
+    ),
+];
 
 pub const QUIET: &[QuietCase] = &[
     QuietCase::new("disk-health", "a disk of a Xen guest", |m| {
@@ -56,6 +72,14 @@ pub const QUIET: &[QuietCase] = &[
         m.change_facts(|facts| facts.health_left_out = HealthLeftOut { disks: 0, others: 1 });
     })
     .unavailable(),
+    QuietCase::new("scheduler-unsuitable", "a disk of a storage network", |m| {
+        unsorted_sda(m, |disk| disk.is_in_storage_network = true);
+    }),
+    QuietCase::new("scheduler-unsuitable", "a path of a multipath device", |m| {
+        // In the place of a swap partition, so that the list stays sorted.
+        device_of(m, SDA2).kind = DeviceKind::Multipath;
+        unsorted_sda(m, |disk| disk.holders = vec![SDA2]);
+    }),
 ];
 
 #[test]
