@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn volumes_of_raid_controllers_are_told_by_their_model() {
         let is = |model: &str| is_raid_volume(&BlockDevice { model: Some(model.into()), ..BlockDevice::default() });
-        for model in ["PERC H740P Adp", "MR9361-8i", "LOGICAL VOLUME", "RAID 930-8i-2GB", "PRAID EP400i", "LUN C-Mode"] {
+        for model in ["PERC H740P Adp", "MR9361-8i", "LOGICAL VOLUME", "RAID 930-8i-2GB", "PRAID EP400i"] {
             assert!(is(model), "{model}");
         }
         for model in ["ST8000NM0055-1RM", "WDC WD40EFRX-68N", "HUH721212AL5200", "TOSHIBA MG08ACA1", ""] {

@@ -72,6 +72,14 @@ pub const QUIET: &[QuietCase] = &[
         m.change_facts(|facts| facts.health_left_out = HealthLeftOut { disks: 0, others: 1 });
     })
     .unavailable(),
+    QuietCase::new("slow-device", "a cloud volume of 500 IOPS that is attached as NVMe", |m| {
+        device_of(m, NVME).model = Some("MSFT NVMe Accelerator v1.0".into());
+        m.ticks(8, |t| set_device(t, busy_device(NVME, "nvme0n1", (500.0, 64.0, 32.0, 4.0, 0.5))));
+    }),
+    QuietCase::new("slow-device", "an SD card", |m| {
+        device_of(m, NVME).name = "mmcblk0".into();
+        m.ticks(8, |t| set_device(t, busy_device(NVME, "mmcblk0", (60.0, 30.0, 1.8, 4.0, 0.0))));
+    }),
     QuietCase::new("scheduler-unsuitable", "a disk of a storage network", |m| {
         unsorted_sda(m, |disk| disk.is_in_storage_network = true);
     }),
