@@ -1,6 +1,6 @@
 //! Health of arrays, paths, disks and file systems from sysfs. Only files that the kernel answers from memory are read:
-//! no disk is asked, and none is woken. The state of dm-cache is in no file: it is asked of device mapper, without a commit of its
-//! metadata (DM_NOFLUSH_FLAG).
+//! no disk is asked, and none is woken. The states of dm-cache and of LVM's RAID are in no file: they are asked of device mapper,
+//! without a commit of metadata (DM_NOFLUSH_FLAG).
 
 use crate::bench::syscalls::device_mapper_targets;
 use crate::collect::kernel_file::{read_number, read_once, sorted_entry_names};
@@ -11,6 +11,7 @@ use crate::model::health::{
 };
 use crate::parse::bytes::{parse_u64, words};
 use crate::parse::cache::{DmCacheStatus, parse_bcache_size, parse_dm_cache_status};
+use crate::parse::dm_raid::{DmRaidStatus, parse_dm_raid_status};
 use crate::parse::named_value;
 use crate::root::Root;
 use crate::sanitize::sanitize;
@@ -33,6 +34,7 @@ pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> (Vec<DeviceHealth>,
         let found = [read_array(&dir.join("md"), buf), read_paths(root, &dir, buf), read_zram(&dir, buf)];
         let found = found.into_iter().flatten().chain(read_disk(&dir.join("device"), buf));
         let found = found.chain(read_bcache(&name, &dir.join("bcache"), buf)).chain(read_dm_cache(root, &dir, buf));
+        let found = found.chain(read_dm_raid(root, &dir, buf));
         out.extend(found.map(|health| DeviceHealth { device: device.clone(), health }));
     }
     for name in sorted_entry_names(&root.sys("fs/ext4")) {
@@ -152,11 +154,49 @@ fn read_dm_cache(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
     if !root.is_live() || !dir.join("dm").exists() || sorted_entry_names(&dir.join("slaves")).len() != 3 {
         return None;
     }
+    let status = read_target_status(root, dir, "cache", buf)?;
+    parse_dm_cache_status(status.as_bytes()).map(dm_cache_health)
+}
+
+/// The status line of a device's target of this kind; `None` without the permission to ask (CAP_SYS_ADMIN).
+fn read_target_status(root: &Root, dir: &Path, kind: &str, buf: &mut Vec<u8>) -> Option<String> {
     let id = DevId::parse(read_once(&dir.join("dev"), buf).ok()?.trim_ascii())?;
     let control = std::fs::File::open(root.dev("mapper/control")).ok()?;
     let targets = device_mapper_targets(&control, id, false).ok()?;
-    let status = targets.iter().find(|target| target.kind == "cache")?;
-    parse_dm_cache_status(status.params.as_bytes()).map(dm_cache_health)
+    targets.into_iter().find(|target| target.kind == kind).map(|target| target.params)
+}
+
+/// Of LVM's RAID, which has no files of md.
+fn read_dm_raid(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    if !root.is_live() || !may_be_dm_raid(root, dir, buf) {
+        return None;
+    }
+    let status = read_target_status(root, dir, "raid", buf)?;
+    parse_dm_raid_status(status.as_bytes()).map(dm_raid_health)
+}
+
+/// LVM calls the members of such a volume `vg-home_rimage_0`.
+fn may_be_dm_raid(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> bool {
+    if !dir.join("dm").exists() {
+        return false;
+    }
+    let mut below = sorted_entry_names(&dir.join("slaves")).into_iter().take(2 * MAX_MEMBERS);
+    below.any(|name| {
+        let name = read_word(&root.sys("block").join(name).join("dm/name"), buf);
+        name.is_some_and(|name| name.contains("_rimage_"))
+    })
+}
+
+fn dm_raid_health(status: DmRaidStatus) -> Health {
+    Health::Array(ArrayHealth {
+        level: sanitize(status.level),
+        members: status.members,
+        missing: status.missing,
+        faulty: Vec::new(),
+        sync_action: sanitize(status.sync_action),
+        sync_sectors: status.sync_sectors,
+        mismatched_sectors: status.mismatched_sectors,
+    })
 }
 
 fn dm_cache_health(status: DmCacheStatus) -> Health {
@@ -335,5 +375,29 @@ mod tests {
         let names: Vec<&str> = kept.iter().map(|found| found.device.as_str()).collect();
         assert_eq!(names, ["sda1", "sd10", "sd1", "sd2"]);
         assert_eq!(left_out, HealthLeftOut { disks: 7, others: 0 });
+    }
+    #[test]
+    fn raid_volumes_of_lvm_are_found_by_the_names_of_their_members() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join("sys/block").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        for (device, name, slaves) in [
+            ("dm-0", "vg-home_rmeta_0", &["sda"][..]),
+            ("dm-1", "vg-home_rimage_0", &["sda"]),
+            ("dm-2", "vg-home", &["dm-0", "dm-1"]),
+            ("dm-3", "vg-root", &["sda"]),
+        ] {
+            put(&format!("{device}/dm/name"), name);
+            slaves.iter().for_each(|slave| put(&format!("{device}/slaves/{slave}/x"), ""));
+        }
+        let root = Root::at(dir.path());
+        let is = |name: &str| may_be_dm_raid(&root, &root.sys("block").join(name), &mut Vec::new());
+        assert_eq!(["dm-0", "dm-1", "dm-2", "dm-3", "sda"].map(is), [false, false, true, false, false]);
+        let status = parse_dm_raid_status(b"raid1 2 AD 2048/2048 idle 0 0 -").unwrap();
+        let Health::Array(array) = dm_raid_health(status) else { panic!("no array") };
+        assert!(array.is_degraded() && !array.is_syncing());
     }
 }

@@ -4,12 +4,12 @@ use super::firing::{FiringCase, firing_case};
 use super::quiet::QuietCase;
 use super::test_machine::*;
 use crate::doctor::fact_requests::mounts_to_query;
-use crate::doctor::finding::Severity::{Note, Warn};
+use crate::doctor::finding::Severity::{Critical, Note, Warn};
 use crate::model::disk::DevId;
-use crate::model::health::{DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
+use crate::model::health::{ArrayHealth, DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
 use crate::model::path::FilesystemSpace;
 use crate::model::reading::Reading;
-use crate::model::slow_facts::{MountSpace, SpaceReport};
+use crate::model::slow_facts::{BlockCount, MountSpace, SpaceReport, ThinPoolFacts};
 use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef};
 
 fn disk(device: &str, state: &str, errors: u64) -> DeviceHealth {
@@ -26,6 +26,22 @@ fn device_of(machine: &mut TestMachine, id: DevId) -> &mut BlockDevice {
 /// A mount of the file system with this number.
 fn numbered_mount(point: &str, minor: u32, matched_by: DeviceMatch) -> MountRef {
     MountRef { file_system: DevId { major: 0, minor }, matched_by, ..mount(point, "rw", "rw") }
+}
+
+/// An array that has lost members, and its device.
+fn degraded(machine: &mut TestMachine, device: &str, level: &str, members: u64, missing: u64) {
+    let (device, level) = (device.to_owned(), level.to_owned());
+    let health = Health::Array(ArrayHealth { level, members, missing, ..ArrayHealth::default() });
+    machine.change_facts(|facts| facts.health.push(DeviceHealth { device, health }));
+}
+
+/// A thin pool whose low water mark is not reached: used blocks of 1000 of its data and its metadata.
+fn thin_pool(machine: &mut TestMachine, data: u64, metadata: u64) {
+    machine.idle_ticks(2);
+    let blocks = |used: u64| Some(BlockCount { used, total: 1000 });
+    let (data, metadata) = (blocks(data), blocks(metadata));
+    let pool = ThinPoolFacts { device: LOOP0, data, metadata, data_low_water_blocks: Some(0), ..Default::default() };
+    machine.change_facts(|facts| facts.thin_pools.push(pool));
 }
 
 /// A busy disk that says it spins, without a scheduler.
@@ -54,6 +70,24 @@ pub const FIRING: &[FiringCase] = &[
         "sda is a volume of a RAID controller with scheduler none: mq-deadline (or bfq) may be faster",
         |m| unsorted_sda(m, |disk| disk.model = Some("PERC H740P Adp".into())),
     ),
+    firing_case("thin-pool-full", "its metadata", Warn, "is nearly full: 96% of its metadata is used", |m| {
+        thin_pool(m, 500, 960);
+    }),
+    firing_case("thin-pool-full", "its data", Warn, "thin pool loop0 is nearly full: 95% of its data is used", |m| {
+        thin_pool(m, 950, 100);
+    }),
+    firing_case("array-degraded", "a mirror of three", Warn, "md0 (raid1) works without 1 of 3 members", |m| {
+        degraded(m, "md0", "raid1", 3, 1);
+    }),
+    firing_case("array-degraded", "a mirror of three, twice", Critical, "md0 (raid1) works without 2 of 3", |m| {
+        degraded(m, "md0", "raid1", 3, 2);
+    }),
+    firing_case("array-degraded", "a striped mirror", Warn, "md0 (raid10) works without 1 of 4 members", |m| {
+        degraded(m, "md0", "raid10", 4, 1);
+    }),
+    firing_case("array-degraded", "a RAID volume of LVM", Critical, "dm-9 (raid1) works without 1 of 2", |m| {
+        degraded(m, "dm-9", "raid1", 2, 1);
+    }),
 ];
 
 pub const QUIET: &[QuietCase] = &[
@@ -72,6 +106,7 @@ pub const QUIET: &[QuietCase] = &[
         m.change_facts(|facts| facts.health_left_out = HealthLeftOut { disks: 0, others: 1 });
     })
     .unavailable(),
+    QuietCase::new("thin-pool-full", "94% of each", |m| thin_pool(m, 940, 949)),
     QuietCase::new("slow-device", "a cloud volume of 500 IOPS that is attached as NVMe", |m| {
         device_of(m, NVME).model = Some("MSFT NVMe Accelerator v1.0".into());
         m.ticks(8, |t| set_device(t, busy_device(NVME, "nvme0n1", (500.0, 64.0, 32.0, 4.0, 0.5))));
@@ -120,4 +155,18 @@ fn an_overlay_is_judged_where_the_file_system_below_is_not_mounted() {
     device_of(&mut machine, VDA).mounts = vec![numbered_mount("/", 50, DeviceMatch::Upper)];
     machine.disk_space("/", 100 * GIB, GIB, 0, 0);
     assert_eq!(machine.evaluate_rule("filesystem-full").0.len(), 1);
+}
+
+#[test]
+fn what_is_left_of_an_array_is_said_by_its_level_and_repaired_by_its_tool() {
+    let said = |device: &str, level: &str, members: u64| {
+        let mut machine = TestMachine::new();
+        degraded(&mut machine, device, level, members, 1);
+        let found = machine.evaluate_rule("array-degraded").0.remove(0);
+        (found.why, found.remedies[0].action.clone())
+    };
+    assert!(said("md0", "raid10", 4).0.contains("depends on which member it is"));
+    assert!(said("md0", "raid1", 3).0.contains("another failure loses none"));
+    assert!(said("md0", "raid5", 3).1.contains("mdadm"));
+    assert!(said("dm-9", "raid5", 3).1.contains("lvconvert --repair"));
 }
