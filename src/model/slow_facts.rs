@@ -142,6 +142,12 @@ pub struct BenchResultFacts {
     pub directory: String,
     /// `major:minor` of the device below.
     pub device: Option<String>,
+    /// Where that was mounted, sanitized; empty in recordings of versions that did not store it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mount: String,
+    /// What its disk calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Mean IOPS of the first and of the last fifth, if they fell to less than half and stayed there.
     pub burst: Option<(f64, f64)>,
     /// Milliseconds to fork a process with 1 GiB.

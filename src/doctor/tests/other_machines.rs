@@ -9,7 +9,7 @@ use crate::model::disk::DevId;
 use crate::model::health::{ArrayHealth, DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
 use crate::model::path::FilesystemSpace;
 use crate::model::reading::Reading;
-use crate::model::slow_facts::{BlockCount, MountSpace, SpaceReport, ThinPoolFacts};
+use crate::model::slow_facts::{BenchResultFacts, BlockCount, MountSpace, SpaceReport, ThinPoolFacts};
 use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef};
 
 fn disk(device: &str, state: &str, errors: u64) -> DeviceHealth {
@@ -44,6 +44,20 @@ fn thin_pool(machine: &mut TestMachine, data: u64, metadata: u64) {
     machine.change_facts(|facts| facts.thin_pools.push(pool));
 }
 
+/// A stored result of vda, which is mounted on / and called `Some Disk`; vda is busy.
+fn stored_burst(machine: &mut TestMachine, mount: &str, model: &str) {
+    device_of(machine, VDA).model = Some("Some Disk".into());
+    machine.ticks(8, |t| set_device(t, busy_device(VDA, "vda", (100.0, 10.0, 1.0, 4.0, 0.5))));
+    let result = BenchResultFacts {
+        device: Some(VDA.to_string()),
+        mount: mount.to_owned(),
+        model: Some(model.to_owned()),
+        burst: Some((3000.0, 100.0)),
+        ..BenchResultFacts::default()
+    };
+    machine.change_facts(|facts| facts.results.push(result));
+}
+
 /// A busy disk that says it spins, without a scheduler.
 fn unsorted_sda(machine: &mut TestMachine, change: impl FnOnce(&mut BlockDevice)) {
     change(device_of(machine, SDA));
@@ -70,6 +84,9 @@ pub const FIRING: &[FiringCase] = &[
         "sda is a volume of a RAID controller with scheduler none: mq-deadline (or bfq) may be faster",
         |m| unsorted_sda(m, |disk| disk.model = Some("PERC H740P Adp".into())),
     ),
+    firing_case("burst-credits", "the same disk at the same place", Warn, "vda gives 3000 IOPS at first", |m| {
+        stored_burst(m, "/", "Some Disk");
+    }),
     firing_case("thin-pool-full", "its metadata", Warn, "is nearly full: 96% of its metadata is used", |m| {
         thin_pool(m, 500, 960);
     }),
@@ -106,6 +123,10 @@ pub const QUIET: &[QuietCase] = &[
         m.change_facts(|facts| facts.health_left_out = HealthLeftOut { disks: 0, others: 1 });
     })
     .unavailable(),
+    QuietCase::new("burst-credits", "another device has the number since the last boot", |m| {
+        stored_burst(m, "/data", "Some Disk");
+    }),
+    QuietCase::new("burst-credits", "another disk is mounted there", |m| stored_burst(m, "/", "Other Disk")),
     QuietCase::new("thin-pool-full", "94% of each", |m| thin_pool(m, 940, 949)),
     QuietCase::new("slow-device", "a cloud volume of 500 IOPS that is attached as NVMe", |m| {
         device_of(m, NVME).model = Some("MSFT NVMe Accelerator v1.0".into());
