@@ -24,6 +24,9 @@ pub struct SystemFacts {
     pub knobs: BTreeMap<String, String>,
     /// Active setting of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: Option<String>,
+    /// Requested processes that have opted out of transparent huge pages, while these are `always`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_thp: Vec<TaskKey>,
     /// Open files of the requested tasks.
     #[serde(rename = "files")]
     pub open_files: Vec<OpenFiles>,

@@ -8,6 +8,7 @@ use crate::doctor::finding::Severity::{Critical, Note, Warn};
 use crate::model::disk::DevId;
 use crate::model::health::{ArrayHealth, DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
 use crate::model::path::FilesystemSpace;
+use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::{BenchResultFacts, BlockCount, MountSpace, SpaceReport, ThinPoolFacts};
 use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef};
@@ -127,6 +128,19 @@ pub const QUIET: &[QuietCase] = &[
         stored_burst(m, "/data", "Some Disk");
     }),
     QuietCase::new("burst-credits", "another disk is mounted there", |m| stored_burst(m, "/", "Other Disk")),
+    QuietCase::new("hung-task", "a paused container", |m| {
+        m.add_hung_task(930, "nginx", "__refrigerator", 12);
+    }),
+    QuietCase::new("thp-always", "a server that has opted out of huge pages", |m| {
+        m.idle_ticks(1);
+        let key = m.add_task(920, "redis-server", |_| {}, IoBytes::default(), 0);
+        m.change_facts(|facts| (facts.thp, facts.without_thp) = (Some("always".into()), vec![key]));
+    }),
+    QuietCase::new("thp-always", "a sentinel", |m| {
+        m.idle_ticks(1);
+        m.change_facts(|facts| facts.thp = Some("always".into()));
+        m.add_task(920, "redis-sentinel", |_| {}, IoBytes::default(), 0);
+    }),
     QuietCase::new("thin-pool-full", "94% of each", |m| thin_pool(m, 940, 949)),
     QuietCase::new("slow-device", "a cloud volume of 500 IOPS that is attached as NVMe", |m| {
         device_of(m, NVME).model = Some("MSFT NVMe Accelerator v1.0".into());
