@@ -376,6 +376,7 @@ mod tests {
         assert_eq!(names, ["sda1", "sd10", "sd1", "sd2"]);
         assert_eq!(left_out, HealthLeftOut { disks: 7, others: 0 });
     }
+
     #[test]
     fn raid_volumes_of_lvm_are_found_by_the_names_of_their_members() {
         let dir = tempfile::tempdir().unwrap();

@@ -123,6 +123,7 @@ mod tests {
         assert!(recommend(StorageClass::Nvme, "bfq", 5e3, 64.0).is_some());
         assert!(recommend(StorageClass::Virtual, "mq-deadline", 1e5, 64.0).is_none());
     }
+
     #[test]
     fn volumes_of_raid_controllers_are_told_by_their_model() {
         let is = |model: &str| is_raid_volume(&BlockDevice { model: Some(model.into()), ..BlockDevice::default() });
