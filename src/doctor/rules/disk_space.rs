@@ -53,8 +53,8 @@ fn repeated_mounts(topology: &Topology) -> BTreeSet<&RawBytes> {
             }
         }
     }
-    // A file system of a server may be mounted over a local one.
-    let all = topology.devices.iter().flat_map(|device| &device.mounts).filter(|mount| !mount.is_hidden);
+    // Not those that are hidden: a file system of a server may be mounted over them.
+    let all = topology.devices.iter().flat_map(|device| &device.mounts).filter(|mount| mount.can_fill_up());
     let judged: BTreeSet<&RawBytes> = judged.into_values().collect();
     all.map(|mount| &mount.mount_point).filter(|point| !judged.contains(point)).collect()
 }
