@@ -43,7 +43,7 @@ pub(crate) fn mounts_to_query(system: &SystemState, network: bool) -> Vec<RawByt
         return all.iter().map(|m| m.mount.clone()).collect();
     }
     let Some(topology) = system.topology.ok() else { return Vec::new() };
-    let mounts = topology.devices.iter().flat_map(|d| &d.mounts).filter(|m| m.can_fill_up());
+    let mounts = topology.devices.iter().flat_map(|device| device.space_mounts());
     let mut points: Vec<RawBytes> = mounts.map(|m| m.mount_point.clone()).collect();
     points.sort();
     points.dedup();

@@ -13,15 +13,18 @@ pub(super) enum ServerKind {
 /// The kind of the server with this task name (at most 15 bytes: the kernel truncates it).
 pub(super) fn server_kind(comm: &[u8]) -> Option<ServerKind> {
     Some(match comm {
-        b"redis-server" | b"keydb-server" | b"valkey-server" | b"redict-server" | b"redis-sentinel" => {
-            ServerKind::ForksForSnapshots
-        }
+        b"redis-server" | b"keydb-server" | b"valkey-server" | b"redict-server" => ServerKind::ForksForSnapshots,
         b"postgres" | b"postmaster" | b"mysqld" | b"mariadbd" | b"mongod" | b"etcd" | b"influxd"
         | b"clickhouse-serv" | b"clickhouse" | b"cockroach" | b"scylla" | b"neo4j" | b"sqlservr" | b"ceph-osd"
         | b"slapd" | b"prometheus" | b"victoria-metric" | b"dbms" | b"firebird" | b"tikv-server" | b"foundationdb"
         | b"fdbserver" | b"cassandra" | b"couchdb" => ServerKind::Database,
         _ => return None,
     })
+}
+
+/// Whether a command line is that of a sentinel (`redis-server *:26379 [sentinel]`), which watches servers and never forks.
+pub(super) fn is_sentinel(cmdline: &[u8]) -> bool {
+    cmdline.trim_ascii_end().ends_with(b"[sentinel]")
 }
 
 /// Prefixes of the main classes of Java servers that keep their data in files.
@@ -79,7 +82,14 @@ mod tests {
         assert_eq!(server_kind(b"redis-server"), Some(ServerKind::ForksForSnapshots));
         assert_eq!(server_kind(b"clickhouse-serv"), Some(ServerKind::Database));
         assert_eq!(server_kind(b"redis-server-x"), None);
+        assert_eq!(server_kind(b"redis-sentinel"), None, "it keeps no data");
         assert_eq!(server_kind(b""), None);
+    }
+
+    #[test]
+    fn a_sentinel_is_told_by_its_command_line() {
+        assert!(is_sentinel(b"/usr/bin/redis-server *:26379 [sentinel] "));
+        assert!(!is_sentinel(b"/usr/bin/redis-server 127.0.0.1:6379"));
     }
 
     #[test]

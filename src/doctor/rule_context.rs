@@ -2,7 +2,7 @@
 //! servers. Expensive answers are computed once per tick, however many rules need them.
 
 use super::finding::{Finding, FindingSubject, NavTarget, RuleSkipped, Severity};
-use super::known_servers::{ServerKind, java_server_kind, server_kind};
+use super::known_servers::{ServerKind, is_sentinel, java_server_kind, server_kind};
 use super::rows_by_pid::RowsByPid;
 use super::storage_class::{StorageClass, storage_class};
 use crate::model::disk::{DevId, DiskRate};
@@ -314,7 +314,9 @@ impl<'a> RuleContext<'a> {
                     continue;
                 }
                 let java = || java_server_kind(row.raw.comm(), row.raw_cmdline()?);
-                out.servers.extend(server_kind(row.raw.comm()).or_else(java).map(|kind| (row, kind)));
+                let kind = server_kind(row.raw.comm()).or_else(java);
+                let kind = kind.filter(|_| !row.raw_cmdline().is_some_and(is_sentinel));
+                out.servers.extend(kind.map(|kind| (row, kind)));
                 if row.raw.swap_bytes.is_some_and(|n| n >= MIN_SWAPPED_BYTES) {
                     out.swapped_tasks.push(row);
                 }

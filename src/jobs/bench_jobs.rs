@@ -67,12 +67,15 @@ fn result_facts(report: &BenchReport) -> Option<BenchResultFacts> {
     let burst = report.measurements.iter().filter(|_| report.end == RunEnd::Complete).find_map(burst_drop);
     let fork = report.measurements.iter().filter(|_| report.plan.profile == "fork");
     let fork = fork.filter_map(|p| p.metric("fork per GiB")).next();
+    let target = report.target.as_ref();
     (burst.is_some() || fork.is_some()).then(|| BenchResultFacts {
         id: report.id.clone(),
         profile: report.plan.profile.clone(),
         time: report.time.clone(),
-        directory: report.target.as_ref().map_or(String::new(), |t| t.directory.clone()),
-        device: report.target.as_ref().and_then(|t| t.device.clone()),
+        directory: target.map_or(String::new(), |t| t.directory.clone()),
+        device: target.and_then(|t| t.device.clone()),
+        mount: target.map_or(String::new(), |t| t.mount.clone()),
+        model: target.and_then(|t| t.model.clone()),
         burst,
         fork_ms_per_gb: fork,
     })

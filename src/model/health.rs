@@ -10,6 +10,28 @@ pub struct DeviceHealth {
     pub health: Health,
 }
 
+/// How many of what has something to say was left out, because there was too much of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HealthLeftOut {
+    pub disks: u64,
+    /// Of everything else.
+    pub others: u64,
+}
+
+impl HealthLeftOut {
+    pub(crate) fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Of what counts as one of these.
+    pub(crate) fn like(self, health: &Health) -> u64 {
+        match health {
+            Health::Disk(_) => self.disks,
+            _ => self.others,
+        }
+    }
+}
+
 /// What a driver reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -144,9 +166,28 @@ impl ArrayHealth {
     }
 }
 
-/// Whether a disk or path accepts requests in this state.
+/// States in which a SCSI disk (drivers/scsi/scsi_sysfs.c) or an NVMe controller (drivers/nvme/host/sysfs.c) accepts no
+/// requests.
+const NOT_WORKING: [&str; 12] = [
+    "offline",
+    "transport-offline",
+    "blocked",
+    "created-blocked",
+    "quiesce",
+    "cancel",
+    "deleted",
+    "resetting",
+    "connecting",
+    "deleting",
+    // Since Linux 6.1.
+    "deleting (no IO)",
+    "dead",
+];
+
+/// Whether a disk or path accepts requests in this state. Only words known to say that it does not are believed: the file
+/// `state` belongs to the bus, and others than these two have words of their own for a healthy disk (`Connected` of Xen).
 pub(crate) fn is_working(state: &str) -> bool {
-    matches!(state, "running" | "live" | "created" | "new")
+    !NOT_WORKING.contains(&state)
 }
 
 impl Health {
@@ -180,6 +221,21 @@ impl Health {
             Self::Paths(paths) => paths.paths.iter_mut().flat_map(|(name, state)| [name, state]).collect(),
             Self::Ext4(errors) => vec![&mut errors.last_function],
             Self::Btrfs(btrfs) => std::iter::once(&mut btrfs.name).chain(&mut btrfs.devices).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_known_states_of_scsi_and_nvme_mean_that_a_disk_does_not_work() {
+        for state in ["running", "live", "created", "new", "Connected", "Initialised", ""] {
+            assert!(is_working(state), "{state}");
+        }
+        for state in ["offline", "transport-offline", "dead", "resetting", "deleting (no IO)", "blocked"] {
+            assert!(!is_working(state), "{state}");
         }
     }
 }

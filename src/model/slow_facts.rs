@@ -4,7 +4,7 @@
 
 use super::containers::ContainerName;
 use super::disk::DevId;
-use super::health::DeviceHealth;
+use super::health::{DeviceHealth, HealthLeftOut};
 use super::path::FilesystemSpace;
 use super::process::TaskKey;
 use super::raw_bytes::RawBytes;
@@ -24,6 +24,9 @@ pub struct SystemFacts {
     pub knobs: BTreeMap<String, String>,
     /// Active setting of transparent huge pages: `always`, `madvise` or `never`.
     pub thp: Option<String>,
+    /// Requested processes that have opted out of transparent huge pages, while these are `always`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_thp: Vec<TaskKey>,
     /// Open files of the requested tasks.
     #[serde(rename = "files")]
     pub open_files: Vec<OpenFiles>,
@@ -38,6 +41,9 @@ pub struct SystemFacts {
     /// Devices and file systems that report errors or missing parts.
     #[serde(default)]
     pub health: Vec<DeviceHealth>,
+    /// What is missing in that list.
+    #[serde(default, skip_serializing_if = "HealthLeftOut::is_none")]
+    pub health_left_out: HealthLeftOut,
     /// Thin pools, as far as device mapper may be asked about them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thin_pools: Vec<ThinPoolFacts>,
@@ -139,6 +145,12 @@ pub struct BenchResultFacts {
     pub directory: String,
     /// `major:minor` of the device below.
     pub device: Option<String>,
+    /// Where that was mounted, sanitized; empty in recordings of versions that did not store it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mount: String,
+    /// What its disk calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// Mean IOPS of the first and of the last fifth, if they fell to less than half and stayed there.
     pub burst: Option<(f64, f64)>,
     /// Milliseconds to fork a process with 1 GiB.

@@ -123,6 +123,11 @@ impl MountRef {
         self.super_options.options().filter_map(|option| option.strip_prefix(b"subvol=")).any(|path| path != b"/")
     }
 
+    /// Whether it is stored in a directory of another file system (overlay).
+    pub(crate) fn is_overlay(&self) -> bool {
+        matches!(self.matched_by, DeviceMatch::Upper | DeviceMatch::Lower)
+    }
+
     /// Whether its free space matters: it is writable and no image.
     pub(crate) fn can_fill_up(&self) -> bool {
         !self.is_hidden && !self.is_bind && !self.has_option("ro")
@@ -172,6 +177,9 @@ pub struct BlockDevice {
     pub model: Option<String>,
     /// Size in bytes; 0 for a loop device without a file or an empty drive.
     pub size_bytes: Option<u64>,
+    /// Whether it is reached over Fibre Channel or iSCSI: an array serves it, whatever it says of itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_storage_network: bool,
     pub removable: Option<bool>,
     pub read_only: Option<bool>,
     pub md: Option<MdInfo>,
@@ -191,6 +199,13 @@ impl BlockDevice {
     /// Whether it is an unused device node (loop0 without a file, unconnected nbd0).
     pub fn is_vacant(&self) -> bool {
         self.size_bytes == Some(0)
+    }
+
+    /// The mounts that say how full the file systems on it are. An overlay has the space of the file system that it is stored
+    /// in, and each container has one.
+    pub(crate) fn space_mounts(&self) -> impl Iterator<Item = &MountRef> {
+        let has_own = self.mounts.iter().any(|mount| mount.can_fill_up() && !mount.is_overlay());
+        self.mounts.iter().filter(move |mount| mount.can_fill_up() && !(has_own && mount.is_overlay()))
     }
 
     /// Name for display: the label (`vg-root`) for mapped devices, otherwise the kernel name.

@@ -24,6 +24,9 @@ const fn of_other(function: &'static str, short: &'static str, meaning: &'static
 /// Where a writer waits for a frozen file system.
 pub(crate) const FREEZE_WAIT: &str = "percpu_rwsem_wait";
 
+/// Where a task is kept while its control group is frozen: cgroup v1, as of `docker pause`, shows it in state D.
+const FROZEN: &str = "__refrigerator";
+
 /// Where sync waits for the flushers.
 pub(crate) const FLUSH_WAIT: &str = "wb_wait_for_completion";
 
@@ -73,12 +76,18 @@ const WAIT_CHANNELS: &[WaitChannel] = &[
         "device queue",
         "a device's queue that does not drain: its settings are changed, or it is removed",
     ),
+    of_other(FROZEN, "frozen", "being thawed: it was frozen on purpose, as by docker pause"),
     of_other("kernel_clone", "child", "its child to run another program (vfork)"),
     of_other("synchronize_rcu", "kernel", "all CPUs to pass a point (RCU)"),
     of_other("rcu_barrier", "kernel", "all CPUs to pass a point (RCU)"),
     of_other("__flush_work", "kernel", "a worker of the kernel"),
     of_device("rwsem_down", "lock", "a lock held by another task: look for the one that waits for a device"),
 ];
+
+/// Whether a task in this function was frozen on purpose: it does not hang.
+pub(crate) fn is_frozen(function: &str) -> bool {
+    function.starts_with(FROZEN)
+}
 
 /// What a task in this function waits for, if that is known.
 pub(crate) fn find(function: &str) -> Option<&'static WaitChannel> {

@@ -22,6 +22,7 @@
 pub(crate) mod bytes;
 pub(crate) mod cache;
 pub mod device_id;
+pub(crate) mod dm_raid;
 pub(crate) mod mountinfo;
 pub(crate) mod pressure;
 pub(crate) mod raw_bytes;

@@ -412,8 +412,8 @@ fn sanitize_facts(facts: &mut SystemFacts) {
         sanitize_all(std::iter::once(&mut found.device).chain(found.health.texts()));
     }
     for result in &mut facts.results {
-        let texts = [&mut result.id, &mut result.profile, &mut result.time, &mut result.directory];
-        sanitize_all(texts.into_iter().chain(&mut result.device));
+        let texts = [&mut result.id, &mut result.profile, &mut result.time, &mut result.directory, &mut result.mount];
+        sanitize_all(texts.into_iter().chain(&mut result.device).chain(&mut result.model));
     }
 }
 

@@ -1,28 +1,32 @@
 //! Health of arrays, paths, disks and file systems from sysfs. Only files that the kernel answers from memory are read:
-//! no disk is asked, and none is woken. The state of dm-cache is in no file: it is asked of device mapper, without a commit of its
-//! metadata (DM_NOFLUSH_FLAG).
+//! no disk is asked, and none is woken. The states of dm-cache and of LVM's RAID are in no file: they are asked of device mapper,
+//! without a commit of metadata (DM_NOFLUSH_FLAG).
 
 use crate::bench::syscalls::device_mapper_targets;
 use crate::collect::kernel_file::{read_number, read_once, sorted_entry_names};
 use crate::model::disk::DevId;
 use crate::model::health::{
     ArrayHealth, BTRFS_ERRORS, BtrfsHealth, BtrfsMember, CacheHealth, DeviceHealth, DiskHealth, Ext4Errors, Health,
-    PathHealth, ZramHealth,
+    HealthLeftOut, PathHealth, ZramHealth, is_working,
 };
 use crate::parse::bytes::{parse_u64, words};
 use crate::parse::cache::{DmCacheStatus, parse_bcache_size, parse_dm_cache_status};
+use crate::parse::dm_raid::{DmRaidStatus, parse_dm_raid_status};
 use crate::parse::named_value;
 use crate::root::Root;
 use crate::sanitize::sanitize;
 use std::path::Path;
 
-/// Devices and file systems reported at most.
-const MAX_REPORTED: usize = 256;
+/// Disks reported at most. Nearly every SCSI disk has counted some error, and a shelf of 84 disks with two paths to each
+/// has 168 of them.
+const MAX_DISKS: usize = 512;
+/// Other devices and file systems reported at most.
+const MAX_OTHERS: usize = 256;
 /// Members of an array, paths of a device and members of a file system read at most.
 const MAX_MEMBERS: usize = 64;
 
-/// Health of every device and file system that has something to say.
-pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
+/// Health of every device and file system that has something to say, and how much of that was left out.
+pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> (Vec<DeviceHealth>, HealthLeftOut) {
     let mut out = Vec::new();
     for name in sorted_entry_names(&root.sys("block")) {
         let dir = root.sys("block").join(&name);
@@ -30,6 +34,7 @@ pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
         let found = [read_array(&dir.join("md"), buf), read_paths(root, &dir, buf), read_zram(&dir, buf)];
         let found = found.into_iter().flatten().chain(read_disk(&dir.join("device"), buf));
         let found = found.chain(read_bcache(&name, &dir.join("bcache"), buf)).chain(read_dm_cache(root, &dir, buf));
+        let found = found.chain(read_dm_raid(root, &dir, buf));
         out.extend(found.map(|health| DeviceHealth { device: device.clone(), health }));
     }
     for name in sorted_entry_names(&root.sys("fs/ext4")) {
@@ -38,8 +43,21 @@ pub(super) fn read_health(root: &Root, buf: &mut Vec<u8>) -> Vec<DeviceHealth> {
     }
     out.extend(sorted_entry_names(&root.sys("fs/btrfs")).iter().filter_map(|uuid| read_btrfs(root, uuid, buf)));
     out.retain(|found| !found.health.is_plain());
-    out.truncate(MAX_REPORTED);
-    out
+    limit(out, MAX_DISKS, MAX_OTHERS)
+}
+
+/// Cuts the list, disks apart from the rest, so that many disks do not push out the file systems. Disks come last.
+fn limit(found: Vec<DeviceHealth>, max_disks: usize, max_others: usize) -> (Vec<DeviceHealth>, HealthLeftOut) {
+    let is_disk = |found: &DeviceHealth| matches!(found.health, Health::Disk(_));
+    let (mut disks, mut others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_disk);
+    // Those that do not work are kept: the others have only counted errors.
+    disks.sort_by_key(|found| matches!(&found.health, Health::Disk(disk) if is_working(&disk.state)));
+    let over = |all: &[DeviceHealth], max: usize| all.len().saturating_sub(max) as u64;
+    let left_out = HealthLeftOut { disks: over(&disks, max_disks), others: over(&others, max_others) };
+    disks.truncate(max_disks);
+    others.truncate(max_others);
+    others.append(&mut disks);
+    (others, left_out)
 }
 
 fn read_word(path: &Path, buf: &mut Vec<u8>) -> Option<String> {
@@ -136,11 +154,49 @@ fn read_dm_cache(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
     if !root.is_live() || !dir.join("dm").exists() || sorted_entry_names(&dir.join("slaves")).len() != 3 {
         return None;
     }
+    let status = read_target_status(root, dir, "cache", buf)?;
+    parse_dm_cache_status(status.as_bytes()).map(dm_cache_health)
+}
+
+/// The status line of a device's target of this kind; `None` without the permission to ask (CAP_SYS_ADMIN).
+fn read_target_status(root: &Root, dir: &Path, kind: &str, buf: &mut Vec<u8>) -> Option<String> {
     let id = DevId::parse(read_once(&dir.join("dev"), buf).ok()?.trim_ascii())?;
     let control = std::fs::File::open(root.dev("mapper/control")).ok()?;
     let targets = device_mapper_targets(&control, id, false).ok()?;
-    let status = targets.iter().find(|target| target.kind == "cache")?;
-    parse_dm_cache_status(status.params.as_bytes()).map(dm_cache_health)
+    targets.into_iter().find(|target| target.kind == kind).map(|target| target.params)
+}
+
+/// Of LVM's RAID, which has no files of md.
+fn read_dm_raid(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> Option<Health> {
+    if !root.is_live() || !may_be_dm_raid(root, dir, buf) {
+        return None;
+    }
+    let status = read_target_status(root, dir, "raid", buf)?;
+    parse_dm_raid_status(status.as_bytes()).map(dm_raid_health)
+}
+
+/// LVM calls the members of such a volume `vg-home_rimage_0`.
+fn may_be_dm_raid(root: &Root, dir: &Path, buf: &mut Vec<u8>) -> bool {
+    if !dir.join("dm").exists() {
+        return false;
+    }
+    let mut below = sorted_entry_names(&dir.join("slaves")).into_iter().take(2 * MAX_MEMBERS);
+    below.any(|name| {
+        let name = read_word(&root.sys("block").join(name).join("dm/name"), buf);
+        name.is_some_and(|name| name.contains("_rimage_"))
+    })
+}
+
+fn dm_raid_health(status: DmRaidStatus) -> Health {
+    Health::Array(ArrayHealth {
+        level: sanitize(status.level),
+        members: status.members,
+        missing: status.missing,
+        faulty: Vec::new(),
+        sync_action: sanitize(status.sync_action),
+        sync_sectors: status.sync_sectors,
+        mismatched_sectors: status.mismatched_sectors,
+    })
 }
 
 fn dm_cache_health(status: DmCacheStatus) -> Health {
@@ -198,6 +254,7 @@ mod tests {
         ("block/md1/md/sync_action", "idle\n"),
         ("block/sda/device/state", "running\n"),
         ("block/sda/device/ioerr_cnt", "0x0\n"),
+        ("block/xvda/device/state", "Connected\n"),
         ("block/sdb/device/state", "transport-offline\n"),
         ("block/sdb/device/ioerr_cnt", "0x1f\n"),
         ("block/sdb/device/iotmo_cnt", "0x2\n"),
@@ -254,10 +311,6 @@ mod tests {
                     mismatched_sectors: 128,
                 }),
             ),
-            (
-                "sdb",
-                Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
-            ),
             ("sde", cache("bcache cache", "", None, Some(4))),
             (
                 "zram0",
@@ -287,6 +340,10 @@ mod tests {
                     ],
                 }),
             ),
+            (
+                "sdb",
+                Health::Disk(DiskHealth { state: "transport-offline".into(), errors: Some(31), timeouts: Some(2) }),
+            ),
         ]
     }
 
@@ -298,8 +355,50 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, text).unwrap();
         }
-        let found = read_health(&Root::at(dir.path()), &mut Vec::new());
+        let (found, left_out) = read_health(&Root::at(dir.path()), &mut Vec::new());
         let expected = expected().map(|(device, health)| DeviceHealth { device: device.into(), health });
         assert_eq!(found, expected);
+        assert!(left_out.is_none());
+    }
+
+    #[test]
+    fn many_disks_do_not_push_out_file_systems_and_those_that_do_not_work_are_kept() {
+        let disk = |n: u64, state: &str| {
+            let health = DiskHealth { state: state.into(), errors: Some(n), timeouts: None };
+            DeviceHealth { device: format!("sd{n}"), health: Health::Disk(health) }
+        };
+        let mut all: Vec<DeviceHealth> = (1..=9).map(|n| disk(n, "running")).collect();
+        all.push(disk(10, "offline"));
+        let ext4 = Health::Ext4(Ext4Errors { count: 3, ..Ext4Errors::default() });
+        all.push(DeviceHealth { device: "sda1".into(), health: ext4 });
+        let (kept, left_out) = limit(all, 3, 2);
+        let names: Vec<&str> = kept.iter().map(|found| found.device.as_str()).collect();
+        assert_eq!(names, ["sda1", "sd10", "sd1", "sd2"]);
+        assert_eq!(left_out, HealthLeftOut { disks: 7, others: 0 });
+    }
+
+    #[test]
+    fn raid_volumes_of_lvm_are_found_by_the_names_of_their_members() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join("sys/block").join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        for (device, name, slaves) in [
+            ("dm-0", "vg-home_rmeta_0", &["sda"][..]),
+            ("dm-1", "vg-home_rimage_0", &["sda"]),
+            ("dm-2", "vg-home", &["dm-0", "dm-1"]),
+            ("dm-3", "vg-root", &["sda"]),
+        ] {
+            put(&format!("{device}/dm/name"), name);
+            slaves.iter().for_each(|slave| put(&format!("{device}/slaves/{slave}/x"), ""));
+        }
+        let root = Root::at(dir.path());
+        let is = |name: &str| may_be_dm_raid(&root, &root.sys("block").join(name), &mut Vec::new());
+        assert_eq!(["dm-0", "dm-1", "dm-2", "dm-3", "sda"].map(is), [false, false, true, false, false]);
+        let status = parse_dm_raid_status(b"raid1 2 AD 2048/2048 idle 0 0 -").unwrap();
+        let Health::Array(array) = dm_raid_health(status) else { panic!("no array") };
+        assert!(array.is_degraded() && !array.is_syncing());
     }
 }

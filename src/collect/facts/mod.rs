@@ -19,7 +19,7 @@ use crate::model::process::TaskKey;
 use crate::model::raw_bytes::RawBytes;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::{MountSpace, OpenFiles, SpaceReport, SystemFacts};
-use crate::parse::bracketed_choice;
+use crate::parse::{bracketed_choice, named_value};
 use crate::root::Root;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
@@ -44,15 +44,22 @@ pub(crate) fn read_facts(root: &Root, tasks: &[TaskKey]) -> SystemFacts {
     let mut buf = Vec::new();
     let mut pids = HashSet::new();
     let processes: Vec<TaskKey> = tasks.iter().filter(|key| pids.insert(key.pid)).copied().collect();
+    let (health, health_left_out) = health::read_health(root, &mut buf);
+    let thp = read_thp_mode(root, &mut buf);
+    let is_always = thp.as_deref() == Some("always");
+    let without_thp = processes.iter().filter(|key| is_always && is_without_thp(root, key.pid, &mut buf));
+    let without_thp = without_thp.copied().collect();
     SystemFacts {
         time: clock::now(),
         knobs: read_sysctls(root, &mut buf),
-        thp: read_thp_mode(root, &mut buf),
+        thp,
+        without_thp,
         open_files: processes.iter().filter_map(|key| count_open_files(root, *key, &mut buf)).collect(),
         cgroups: cgroup_limits::read_cgroup_limits(root, &processes, &mut buf),
         results: Vec::new(),
         waits: tasks.iter().filter_map(|key| task_waits::read_wait(root, *key, &mut buf)).collect(),
-        health: health::read_health(root, &mut buf),
+        health,
+        health_left_out,
         thin_pools: thin_pools::read_thin_pools(root, &mut buf),
         containers: containers::read_container_names(root),
     }
@@ -71,6 +78,12 @@ fn read_sysctls(root: &Root, buf: &mut Vec<u8>) -> BTreeMap<String, String> {
 fn read_thp_mode(root: &Root, buf: &mut Vec<u8>) -> Option<String> {
     let text = read_once(&root.sys("kernel/mm/transparent_hugepage/enabled"), buf).ok()?;
     bracketed_choice(&String::from_utf8_lossy(text)).0.map(str::to_owned)
+}
+
+/// Whether a process has opted out of transparent huge pages, as Redis does since 6.2 (`THP_enabled: 0`, since Linux 5.0).
+fn is_without_thp(root: &Root, pid: u32, buf: &mut Vec<u8>) -> bool {
+    let status = read_once(&root.proc(&format!("{pid}/status")), buf);
+    status.is_ok_and(|text| named_value(text, b"THP_enabled") == Some(0))
 }
 
 /// Since 6.2 the size of the fd directory is the number of descriptors (fs/proc/fd.c); before that they are counted.
@@ -118,6 +131,7 @@ mod tests {
         let limits = "Limit                     Soft Limit           Hard Limit           Units     \n\
                       Max open files            4                    4096                 files     \n";
         put("proc/7/limits", limits);
+        put("proc/7/status", "Name:\tredis-server\nTHP_enabled:\t0\nThreads:\t4\n");
         for fd in 0..3 {
             put(&format!("proc/7/fd/{fd}"), "");
         }
@@ -125,6 +139,7 @@ mod tests {
         let gone = TaskKey { pid: 8, tid: 8, starttime: 1 };
         let got = read_facts(&Root::at(dir.path()), &[key, gone]);
         assert_eq!(got.thp.as_deref(), Some("always"));
+        assert_eq!(got.without_thp, [key], "as its status says");
         assert_eq!(got.knobs.len(), 2);
         assert_eq!(got.knobs["kernel.hung_task_warnings"], "-1");
         assert_eq!(got.open_files, [OpenFiles { key, open: 3, soft: Some(4), hard: Some(4096) }]);

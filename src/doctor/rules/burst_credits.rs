@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::model::slow_facts::BenchResultFacts;
+use crate::model::topology::MountRef;
 
 /// Share of time with a request in flight from which on it matters.
 const BUSY_PCT: f64 = 50.0;
@@ -13,10 +14,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     let facts = ctx.require_facts("stored benchmark results")?;
     let mut seen = Vec::new();
     for result in &facts.results {
-        let (Some(rates), Some(id)) = (result.burst, result.device.as_deref().and_then(|d| DevId::parse(d.as_bytes())))
-        else {
-            continue;
-        };
+        let (Some(rates), Some(id)) = (result.burst, measured_device(ctx, result)) else { continue };
         if seen.contains(&id) {
             continue;
         }
@@ -28,6 +26,20 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         }
     }
     Ok(())
+}
+
+/// The device that a result is of. Since the last boot its number may belong to another one, so it has to be mounted where it
+/// was, on a disk that calls itself the same.
+fn measured_device(ctx: &RuleContext<'_>, result: &BenchResultFacts) -> Option<DevId> {
+    let id = DevId::parse(result.device.as_deref()?.as_bytes())?;
+    let topology = ctx.system.topology.ok()?;
+    let is_there = |mount: &MountRef| mount.mount_point.sanitized() == result.mount;
+    if !result.mount.is_empty() && !topology.mounts_of(id).iter().any(is_there) {
+        return None;
+    }
+    let models: Vec<&str> = topology.physical_disks(id).filter_map(|disk| disk.model.as_deref()).collect();
+    let is_other = |was: &str| !models.is_empty() && !models.iter().any(|model| model.trim() == was.trim());
+    Some(id).filter(|_| !result.model.as_deref().is_some_and(is_other))
 }
 
 fn build_finding(

@@ -24,15 +24,28 @@ pub(super) fn named_finding(ctx: &RuleContext<'_>, severity: Severity, device: &
     }
 }
 
-/// How much a number has grown since the facts before; `None` without those, or if the device was not among them.
+/// How much a number has grown since the facts before; `None` without those, or where they do not say it.
 pub(super) fn growth(ctx: &RuleContext<'_>, found: &DeviceHealth, get: fn(&Health) -> Option<u64>) -> Option<u64> {
     let before = ctx.system.slow_facts.previous.as_ref()?;
     let is_same = |b: &&DeviceHealth| {
         b.device == found.device && std::mem::discriminant(&b.health) == std::mem::discriminant(&found.health)
     };
-    // What had nothing to say was left out.
-    let old = before.health.iter().find(is_same).map_or(Some(0), |b| get(&b.health))?;
+    let old = match before.health.iter().find(is_same) {
+        Some(same) => get(&same.health)?,
+        // It may have had no room in the list: what it had counted by then is not known.
+        None if before.health_left_out.like(&found.health) > 0 => return None,
+        // What had nothing to say was left out.
+        None => 0,
+    };
     get(&found.health)?.checked_sub(old).filter(|n| *n > 0)
+}
+
+/// Says so where the list was cut: those left out are not judged.
+pub(super) fn require_complete(left_out: u64, what: &str) -> RuleResult {
+    match left_out {
+        0 => Ok(()),
+        n => Err(RuleSkipped::Unavailable(format!("too many {what} have something to report: {n} are left out"))),
+    }
 }
 
 pub(super) fn evaluate_degraded(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -42,25 +55,62 @@ pub(super) fn evaluate_degraded(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             continue;
         }
         let lost = array.missing.max(array.faulty.len() as u64);
-        // These survive the loss of one more.
-        let is_still_redundant = lost == 1 && matches!(array.level.as_str(), "raid6" | "raid10");
+        let (severity, why) = judge_loss(array, lost);
         let faulty = match array.faulty.is_empty() {
             true => String::new(),
             false => format!(" ({} faulty)", array.faulty.join(", ")),
         };
-        let title =
-            format!("{} ({}) works without {lost} of {} members{faulty}", found.device, array.level, array.members);
-        named_finding(ctx, Severity::critical_if(!is_still_redundant), &found.device, title)
+        let name = shown_name(ctx, &found.device);
+        let title = format!("{name} ({}) works without {lost} of {} members{faulty}", array.level, array.members);
+        let replace = match is_mapped(&found.device) {
+            true => "check the backup, then replace the member (lvconvert --repair VG/LV)",
+            false => "check the backup, then replace the member (mdadm --manage DEVICE --add DISK)",
+        };
+        named_finding(ctx, severity, &found.device, title)
             .fact("level", array.level.clone())
             .fact("missing", lost.to_string())
             .fact("members", array.members.to_string())
             .fact_opt("sync", progress(array))
-            .why("The array goes on with the members that are left. Another failure may lose data, and the rebuild to come slows all I/O.")
-            .advise("check the backup, then replace the member (mdadm --manage DEVICE --add DISK)")
+            .why(why)
+            .advise(replace)
             .costs("the rebuild reads every other member whole")
             .report(out);
     }
-    Ok(())
+    require_complete(facts(ctx)?.health_left_out.others, "devices and file systems")
+}
+
+/// How bad it is that an array has lost so many members, and why.
+fn judge_loss(array: &ArrayHealth, lost: u64) -> (Severity, &'static str) {
+    match array.level.as_str() {
+        "raid1" if array.members.saturating_sub(lost) >= 2 => (
+            Severity::Warn,
+            "Each member that is left has all data, so another failure loses none. The rebuild to come slows all I/O.",
+        ),
+        "raid6" if lost == 1 => (
+            Severity::Warn,
+            "The array survives the failure of one more member, and not of a third. The rebuild to come slows all I/O.",
+        ),
+        "raid10" if lost == 1 => (
+            Severity::Warn,
+            "Whether another failure loses data depends on which member it is: the one with the copy of what the lost member \
+             had must not fail. The rebuild to come slows all I/O.",
+        ),
+        _ => (
+            Severity::Critical,
+            "The array goes on with the members that are left. Another failure may lose data, and the rebuild to come slows all \
+             I/O.",
+        ),
+    }
+}
+
+/// The name of a device for a sentence: that of the volume where it has one.
+fn shown_name(ctx: &RuleContext<'_>, device: &str) -> String {
+    ctx.find_device(device).map_or_else(|| device.to_owned(), |id| ctx.device_name(id))
+}
+
+/// Whether the array is a volume of LVM: those of md have other commands.
+fn is_mapped(device: &str) -> bool {
+    device.starts_with("dm-")
 }
 
 /// `recover, 34% done`.
@@ -74,7 +124,8 @@ pub(super) fn evaluate_sync(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Ru
     for found in &facts(ctx)?.health {
         let Health::Array(array) = &found.health else { continue };
         let Some(progress) = progress(array) else { continue };
-        let title = format!("{} ({}) runs a {progress}: its disks serve that, too", found.device, array.level);
+        let name = shown_name(ctx, &found.device);
+        let title = format!("{name} ({}) runs a {progress}: its disks serve that, too", array.level);
         named_finding(ctx, Severity::Note, &found.device, title)
             .fact("sync", progress)
             .why("A sync of an array reads or writes its members from end to end, beside the I/O of programs.")
@@ -95,13 +146,22 @@ pub(super) fn evaluate_mismatch(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
         let is_mirror = matches!(array.level.as_str(), "raid1" | "raid10");
         let severity = if is_mirror { Severity::Note } else { Severity::Warn };
         let sectors = format::count(array.mismatched_sectors as f64);
-        let title = format!("{} ({}): {sectors} sectors differed in the last check", found.device, array.level);
+        let name = shown_name(ctx, &found.device);
+        let title = format!("{name} ({}): {sectors} sectors differed in the last check", array.level);
+        let repair = match is_mapped(&found.device) {
+            true => {
+                "only then run lvchange --syncaction repair VG/LV: it makes the members equal, and cannot know which one is right"
+            }
+            false => {
+                "only then write `repair` to its md/sync_action: it makes the members equal, and cannot know which one is right"
+            }
+        };
         named_finding(ctx, severity, &found.device, title)
             .fact("mismatch_cnt", sectors)
             .why("The members do not agree. On a mirror that can be harmless (swap); on parity RAID a rebuild would write wrong data.")
             .advise("look for errors of a member or its cable, replace a bad member, and verify the data (backup, checksums)")
             .costs("reads the data")
-            .advise("only then write `repair` to its md/sync_action: it makes the members equal, and cannot know which one is right")
+            .advise(repair)
             .costs("reads every member whole; may overwrite the good copy")
             .report(out);
     }
@@ -117,7 +177,7 @@ pub(super) fn evaluate_paths(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             continue;
         }
         let (count, total) = (down.len(), all.paths.len());
-        let name = ctx.find_device(&found.device).map_or_else(|| found.device.clone(), |id| ctx.device_name(id));
+        let name = shown_name(ctx, &found.device);
         let title = format!("{name} has lost {count} of {total} paths: {}", down.join(", "));
         named_finding(ctx, Severity::critical_if(count == total), &found.device, title)
             .fact("paths", total.to_string())
@@ -126,7 +186,7 @@ pub(super) fn evaluate_paths(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             .advise("check cables, switch and storage port of that path (multipath -ll)")
             .report(out);
     }
-    Ok(())
+    require_complete(facts(ctx)?.health_left_out.others, "devices and file systems")
 }
 
 pub(super) fn evaluate_disks(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
@@ -148,7 +208,7 @@ pub(super) fn evaluate_disks(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> R
             disk_errors_finding(ctx, Severity::Note, device, disk, title).report(out);
         }
     }
-    Ok(())
+    require_complete(facts(ctx)?.health_left_out.disks, "disks")
 }
 
 fn disk_of(health: &Health) -> Option<&DiskHealth> {

@@ -3,7 +3,8 @@
 use super::prelude::*;
 use crate::model::path::FilesystemSpace;
 use crate::model::slow_facts::MountSpace;
-use crate::model::topology::MountRef;
+use crate::model::topology::{MountRef, Topology};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Used from here on is a warning ...
 pub(super) const WARN_PCT: f64 = 90.0;
@@ -21,8 +22,12 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     if facts.local_space.is_none() && facts.network_space.is_none() {
         return Err(RuleSkipped::NeedsMoreData("free space of the file systems"));
     }
+    let repeated = ctx.system.topology.ok().map(repeated_mounts).unwrap_or_default();
     let mut result = Ok(());
     for mount in [&facts.local_space, &facts.network_space].into_iter().flatten().flat_map(|report| &report.mounts) {
+        if repeated.contains(&mount.mount_point) {
+            continue;
+        }
         if let Some(why) = mount.space.unavailable_reason(ctx.now_ns()) {
             result = Err(RuleSkipped::Unavailable(format!("{}: {why}", mount.mount_point.sanitized())));
         }
@@ -30,6 +35,28 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         out.extend(inode_finding(ctx, mount));
     }
     result
+}
+
+/// The mount points of file systems that are judged at another one, so that a full disk is one finding: those of the other
+/// subvolumes of a btrfs, and overlays. The shortest of a file system is judged.
+fn repeated_mounts(topology: &Topology) -> BTreeSet<&RawBytes> {
+    let mut judged: BTreeMap<DevId, &RawBytes> = BTreeMap::new();
+    for device in &topology.devices {
+        for mount in device.space_mounts() {
+            // A file system on several devices, or with several subvolumes, has one number.
+            let has_number = mount.file_system != DevId::default() && !mount.is_overlay();
+            let number = if has_number { mount.file_system } else { device.id };
+            let point = &mount.mount_point;
+            let best = judged.entry(number).or_insert(point);
+            if (point.as_bytes().len(), point) < (best.as_bytes().len(), *best) {
+                *best = point;
+            }
+        }
+    }
+    // Not those that are hidden: a file system of a server may be mounted over them.
+    let all = topology.devices.iter().flat_map(|device| &device.mounts).filter(|mount| mount.can_fill_up());
+    let judged: BTreeSet<&RawBytes> = judged.into_values().collect();
+    all.map(|mount| &mount.mount_point).filter(|point| !judged.contains(point)).collect()
 }
 
 fn space_severity(used_pct: f64, free_bytes: u64) -> Option<Severity> {

@@ -15,10 +15,12 @@ const MIN_BYTES: u64 = 4 << 30;
 const GIB: f64 = 1_073_741_824.0;
 
 pub(super) fn evaluate_thp(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    if ctx.require_facts("kernel settings")?.thp.as_deref() != Some("always") {
+    let facts = ctx.require_facts("kernel settings")?;
+    if facts.thp.as_deref() != Some("always") {
         return Ok(());
     }
-    for row in ctx.servers(ServerKind::ForksForSnapshots) {
+    let servers = ctx.servers(ServerKind::ForksForSnapshots);
+    for row in servers.filter(|row| !facts.without_thp.contains(&row.key())) {
         let title = format!("transparent huge pages are `always` while {} runs", row.label());
         Finding::of_task(Severity::Warn, row.key(), &row.comm(), title)
             .fact("transparent_hugepage", "always")

@@ -1,6 +1,6 @@
 //! Errors that file systems have recorded: in the superblock of ext4, by member of btrfs.
 
-use super::device_health::{growth, named_finding};
+use super::device_health::{growth, named_finding, require_complete};
 use super::prelude::*;
 use crate::model::health::{BTRFS_ERRORS, BtrfsHealth, BtrfsMember, DeviceHealth, Ext4Errors, Health};
 
@@ -8,7 +8,8 @@ use crate::model::health::{BTRFS_ERRORS, BtrfsHealth, BtrfsMember, DeviceHealth,
 const RECENT_SECS: f64 = 600.0;
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
-    for found in &ctx.require_facts("errors recorded by the file systems")?.health {
+    let facts = ctx.require_facts("errors recorded by the file systems")?;
+    for found in &facts.health {
         match &found.health {
             Health::Ext4(errors) if errors.count > 0 => ext4_finding(ctx, found, errors).report(out),
             Health::Btrfs(btrfs) => {
@@ -17,14 +18,15 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
             _ => {}
         }
     }
-    Ok(())
+    require_complete(facts.health_left_out.others, "devices and file systems")
 }
 
 fn ext4_finding(ctx: &RuleContext<'_>, found: &DeviceHealth, errors: &Ext4Errors) -> Finding {
     let now_secs = ctx.system.now().wall_ns as f64 / 1e9;
     let age = (errors.last_time > 0).then(|| f64::max(now_secs - errors.last_time as f64, 0.0));
     let has_grown = growth(ctx, found, |h| if let Health::Ext4(e) = h { Some(e.count) } else { None }).is_some();
-    let is_new = has_grown || age.is_some_and(|secs| secs < RECENT_SECS);
+    // A file system that was mounted since the reading before brings old errors with it: the time of the last one counts.
+    let is_new = age.map_or(has_grown, |secs| secs < RECENT_SECS);
     let last = age.map_or(String::new(), |secs| format!(", the last {} ago", format::duration(secs)));
     let (count, noun) = (errors.count, if errors.count == 1 { "error" } else { "errors" });
     let title = format!("ext4 on {} has recorded {count} {noun}{last}", found.device);

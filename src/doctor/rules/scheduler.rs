@@ -2,6 +2,7 @@
 //! devices and hypervisors sort by themselves.
 
 use super::prelude::*;
+use crate::model::topology::{BlockDevice, DeviceKind, Topology};
 
 /// On a spinning disk the order matters from this queue size on.
 const SPINNING_MIN_QUEUE: f64 = 2.0;
@@ -10,11 +11,15 @@ const FAST_MIN_TPS: f64 = 10_000.0;
 /// bfq costs most: its cost shows earlier.
 const BFQ_MIN_TPS: f64 = 2_000.0;
 const WINDOW_SECS: f64 = 5.0;
+/// Parts of the model names of volumes that a RAID controller makes of disks, in lower case, separated by commas.
+const RAID_MODELS: &str = "raid,perc,mr2,mr4,mr9,rms3,smc2,smc3,logical volume,logical drive,logicaldrv,arc-,lun,msa ,\
+                           md32,md34,md36,md38";
 
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let topology = ctx.require(&ctx.system.topology)?;
     let mut settings_missing = false;
-    for device in ctx.devices().filter(|device| topology.get(device.id).is_some_and(|d| d.is_hardware())) {
+    let is_judged = |disk: &BlockDevice| disk.is_hardware() && !is_sorted_elsewhere(topology, disk);
+    for device in ctx.devices().filter(|device| topology.get(device.id).is_some_and(is_judged)) {
         let mean = |get: fn(&DiskRate) -> f64| ctx.device_mean(device.id, WINDOW_SECS, get);
         let (Some(tps), Some(queue_size)) = (mean(|d| d.tps), mean(|d| d.queue_size)) else { continue };
         if tps < 1.0 {
@@ -27,7 +32,19 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         let class = ctx.storage_class(device.id);
         let Some((severity, better, why)) = recommend(class, scheduler, tps, queue_size) else { continue };
         let (name, scheduler) = (ctx.device_name(device.id), sanitize(scheduler));
-        let title = format!("{name} is {} with scheduler {scheduler}: {better} is faster", class.description());
+        let is_volume = class == StorageClass::Spinning && topology.get(device.id).is_some_and(is_raid_volume);
+        let (severity, why, title) = match is_volume {
+            true => (
+                Severity::Note,
+                "The controller sorts the requests of its disks, too. Where its cache is small or off, sorting them before may \
+                 still help.",
+                format!("{name} is a volume of a RAID controller with scheduler {scheduler}: {better} may be faster"),
+            ),
+            false => {
+                let what = class.description();
+                (severity, why, format!("{name} is {what} with scheduler {scheduler}: {better} is faster"))
+            }
+        };
         ctx.device_finding(severity, device.id, title)
             .fact("scheduler", scheduler)
             .fact("tps", format::count(tps))
@@ -44,6 +61,19 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
         true => Err(RuleSkipped::NeedsMoreData("queue settings of the devices")),
         false => Ok(()),
     }
+}
+
+/// Whether the scheduler of a disk does not matter: requests of a multipath map reach its paths past their schedulers, and
+/// an array behind a storage network sorts the requests of all its hosts.
+fn is_sorted_elsewhere(topology: &Topology, disk: &BlockDevice) -> bool {
+    let is_multipath = |id: &DevId| topology.get(*id).is_some_and(|holder| holder.kind == DeviceKind::Multipath);
+    disk.is_in_storage_network || disk.holders.iter().any(is_multipath)
+}
+
+/// Whether it is a volume of a RAID controller, which says that it spins where its disks do.
+fn is_raid_volume(disk: &BlockDevice) -> bool {
+    let model = disk.model.as_deref().unwrap_or_default().to_ascii_lowercase();
+    RAID_MODELS.split(',').any(|part| model.contains(part))
 }
 
 /// Severity, better scheduler, and why; `None` if the scheduler is fine.
@@ -92,5 +122,16 @@ mod tests {
         assert!(recommend(StorageClass::Nvme, "none", 1e5, 64.0).is_none());
         assert!(recommend(StorageClass::Nvme, "bfq", 5e3, 64.0).is_some());
         assert!(recommend(StorageClass::Virtual, "mq-deadline", 1e5, 64.0).is_none());
+    }
+
+    #[test]
+    fn volumes_of_raid_controllers_are_told_by_their_model() {
+        let is = |model: &str| is_raid_volume(&BlockDevice { model: Some(model.into()), ..BlockDevice::default() });
+        for model in ["PERC H740P Adp", "MR9361-8i", "LOGICAL VOLUME", "RAID 930-8i-2GB", "PRAID EP400i"] {
+            assert!(is(model), "{model}");
+        }
+        for model in ["ST8000NM0055-1RM", "WDC WD40EFRX-68N", "HUH721212AL5200", "TOSHIBA MG08ACA1", ""] {
+            assert!(!is(model), "{model}");
+        }
     }
 }

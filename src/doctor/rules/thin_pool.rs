@@ -11,6 +11,9 @@ use crate::model::topology::DeviceKind;
 const LOW_SECS: f64 = 3600.0;
 const OLD_LOW_SECS: f64 = 24.0 * 3600.0;
 
+/// From this share of its data or metadata on a pool is nearly full, wherever its low water mark is: LVM's is 0 by default.
+const NEARLY_FULL_PCT: u64 = 95;
+
 /// What a pool says of itself begins with this, followed by its number: `253:2: switching pool to ...`.
 pub(super) const PREFIX: &str = "device-mapper: thin: ";
 
@@ -20,6 +23,8 @@ enum PoolState {
     Fine,
     /// The low water mark of `data` or `metadata` was reached.
     Low(&'static str),
+    /// Little of `data` or `metadata` is free, as device mapper reports it.
+    NearlyFull(&'static str),
     /// Writes wait until there is space.
     Waits,
     /// Writes fail.
@@ -57,9 +62,21 @@ impl PoolState {
             ThinPoolMode::ReadOnly | ThinPoolMode::Failed => Self::ReadOnly,
             ThinPoolMode::ReadWrite if is_low(pool.data, pool.data_low_water_blocks) => Self::Low("data"),
             ThinPoolMode::ReadWrite if is_low(pool.metadata, pool.metadata_low_water_blocks) => Self::Low("metadata"),
+            ThinPoolMode::ReadWrite if is_nearly_full(pool.data) => Self::NearlyFull("data"),
+            ThinPoolMode::ReadWrite if is_nearly_full(pool.metadata) => Self::NearlyFull("metadata"),
             ThinPoolMode::ReadWrite => Self::Fine,
         }
     }
+}
+
+fn is_nearly_full(blocks: Option<BlockCount>) -> bool {
+    let is_full = |blocks: BlockCount| blocks.used.saturating_mul(100) >= blocks.total.saturating_mul(NEARLY_FULL_PCT);
+    blocks.is_some_and(|blocks| blocks.total > 0 && is_full(blocks))
+}
+
+/// The share that is used, in per cent.
+fn used_pct(blocks: BlockCount) -> String {
+    format::percent(blocks.used as f64 * 100.0 / blocks.total.max(1) as f64)
 }
 
 /// The pool that a message is about, and what it says of its space.
@@ -128,6 +145,10 @@ fn problem_of(ctx: &RuleContext<'_>, space: &PoolSpace<'_>) -> Option<(Severity,
     Some(match space.state {
         PoolState::Fine => return None,
         PoolState::Low(what) => return low_water_problem(ctx, space, what),
+        PoolState::NearlyFull(what) => {
+            let blocks = space.facts.and_then(|facts| if what == "data" { facts.data } else { facts.metadata });
+            (Severity::Warn, format!("is nearly full: {} of its {what} is used", used_pct(blocks.unwrap_or_default())))
+        }
         PoolState::Waits => {
             (Severity::Critical, "is full: writes to its volumes wait, by default for 60 s, and then fail".into())
         }
@@ -152,11 +173,10 @@ fn low_water_problem(ctx: &RuleContext<'_>, space: &PoolSpace<'_>, what: &str) -
 fn build_finding(ctx: &RuleContext<'_>, space: &PoolSpace<'_>) -> Option<Finding> {
     let (severity, problem) = problem_of(ctx, space)?;
     let id = space.device;
-    let used = |blocks: BlockCount| format::percent(blocks.used as f64 * 100.0 / blocks.total.max(1) as f64);
     let mut finding = ctx
         .device_finding(severity, id, format!("thin pool {} {problem}", ctx.device_name(id)))
-        .fact_opt("data used", space.facts.and_then(|facts| facts.data).map(used))
-        .fact_opt("metadata used", space.facts.and_then(|facts| facts.metadata).map(used))
+        .fact_opt("data used", space.facts.and_then(|facts| facts.data).map(used_pct))
+        .fact_opt("metadata used", space.facts.and_then(|facts| facts.metadata).map(used_pct))
         .delays(waiting_tasks(ctx, id))
         .why(
             "The volumes of a thin pool may together be larger than the pool. When it has no free block, a write to a new \

@@ -7,6 +7,9 @@ use crate::doctor::busiest_tasks::{IoTask, StalledTask};
 use crate::model::io_accounting::OwnerIo;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::THROTTLE;
+use crate::model::process::ProcessRow;
+use crate::model::wait_channel::is_frozen;
+use std::collections::BTreeSet;
 
 /// Copying one file is over sooner.
 const STORM_SECS: f64 = 5.0;
@@ -23,6 +26,8 @@ const MAX_NAMED_TASKS: usize = 4;
 const STANDSTILL_PCT: f64 = 40.0;
 /// ... if it lasts this long; shorter is the end of a copy.
 const STANDSTILL_SECS: f64 = 10.0;
+/// A program that waits for its I/O for this share of the time is held up.
+const MIN_DELAY_PCT: f64 = 20.0;
 /// A device that is written less does not count beside another one, MB/s.
 const MIN_OTHER_MB_PER_S: f64 = 0.5;
 /// A process that dirties this share of all dirties it by itself.
@@ -236,13 +241,30 @@ fn delayed_writers(ctx: &RuleContext<'_>, secs: f64) -> Vec<StalledTask> {
     writers
 }
 
+/// Whether more than one program is held up, by traced sleeps, delays or state D. One that copies to a slow disk on an idle
+/// machine waits for itself only, and the pressure is as high.
+fn are_several_delayed(ctx: &RuleContext<'_>, writers: &[StalledTask]) -> bool {
+    let writers = writers.iter().filter(|writer| writer.ms_per_s >= MIN_THROTTLED_MS_PER_S);
+    let mut pids: BTreeSet<u32> = writers.map(|writer| writer.key.pid).collect();
+    let processes = &ctx.system.processes;
+    let is_delayed = |row: &ProcessRow<'_>| {
+        let sleeps = row.is_in_d_state() && !row.wait_channel().is_some_and(is_frozen);
+        let waits = sleeps || row.rates().io_delay_pct.is_some_and(|pct| pct >= MIN_DELAY_PCT);
+        waits && !row.raw.kernel_thread && !row.has_exited()
+    };
+    pids.extend(processes.iter().filter(is_delayed).map(|row| row.pid()));
+    pids.extend(processes.uninterruptible_threads.iter().map(|thread| thread.key.pid));
+    pids.into_iter().filter(|pid| !ctx.is_own_process(*pid)).count() > 1
+}
+
 pub(super) fn evaluate_throttled(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let w = ctx.require(&ctx.system.snapshot.writeback)?;
     let Some(since) = ctx.sustained(THROTTLED_SECS, are_writers_throttled, MISSING)? else { return Ok(()) };
     let full_pct = ctx.mean(STANDSTILL_SECS, |tick| Some(tick.pressure.ok()?.io.full?.avg10)).unwrap_or(0.0);
-    let severity = Severity::critical_if(ctx.secs_since(since) >= STANDSTILL_SECS && full_pct >= STANDSTILL_PCT);
     let secs = ctx.figure_secs(since, THROTTLED_SECS);
     let writers = delayed_writers(ctx, secs);
+    let is_standstill = ctx.secs_since(since) >= STANDSTILL_SECS && full_pct >= STANDSTILL_PCT;
+    let severity = Severity::critical_if(is_standstill && are_several_delayed(ctx, &writers));
     let title = throttled_title(ctx, w, &writers, secs);
     let mut finding = Finding::of_machine(severity, title);
     for task in writers.iter().take(MAX_NAMED_TASKS) {

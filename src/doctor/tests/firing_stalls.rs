@@ -11,6 +11,20 @@ fn disable_stall_tracing(s: &mut Snapshot) {
     s.memory_stalls = Reading::default();
 }
 
+/// Writers are slowed, and for most of the time no task that could run makes progress.
+fn standstill(machine: &mut TestMachine) {
+    machine.ticks(14, |t| {
+        set_dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
+        disable_stall_tracing(t);
+        std::sync::Arc::make_mut(t.pressure.ok_mut().unwrap()).io = pressure(95.0, 80.0);
+    });
+}
+
+/// A task in state D.
+fn add_sleeping(machine: &mut TestMachine, pid: u32, name: &str) {
+    machine.add_task(pid, name, |task| task.state = b'D', read(0), 0);
+}
+
 pub const FIRING: &[FiringCase] = &[
     firing_case(
         "writers-throttled",
@@ -25,11 +39,13 @@ pub const FIRING: &[FiringCase] = &[
         },
     ),
     firing_case("writers-throttled", "no task makes progress", Critical, "writers are throttled", |s| {
-        s.ticks(14, |t| {
-            set_dirty(t, 7 * GIB / 2, 1.0 * MIB, 1.0 * MIB);
-            disable_stall_tracing(t);
-            std::sync::Arc::make_mut(t.pressure.ok_mut().unwrap()).io = pressure(95.0, 80.0);
-        });
+        standstill(s);
+        add_sleeping(s, 911, "dd");
+        add_sleeping(s, 912, "shop");
+    }),
+    firing_case("writers-throttled", "one task copies to a slow disk", Warn, "writers are throttled", |s| {
+        standstill(s);
+        add_sleeping(s, 911, "dd");
     }),
     firing_case(
         "writers-throttled",

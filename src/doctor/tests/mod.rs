@@ -13,6 +13,7 @@ mod journal;
 mod kernel_io;
 mod layers;
 mod near_misses;
+mod other_machines;
 mod own_processes;
 mod quiet;
 mod situations;
@@ -36,6 +37,7 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(directions::FIRING)
         .chain(layers::FIRING)
         .chain(hung_threads::FIRING)
+        .chain(other_machines::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
@@ -46,6 +48,7 @@ fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
         .chain(directions::QUIET)
         .chain(layers::QUIET)
         .chain(hung_threads::QUIET)
+        .chain(other_machines::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.

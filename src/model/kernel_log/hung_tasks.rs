@@ -6,6 +6,7 @@
 
 use super::{KernelLogClass, LogClock, LogEntry, LogOrigin};
 use crate::model::process::TaskKey;
+use crate::model::wait_channel::is_frozen;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -58,7 +59,7 @@ impl HungTaskDetector {
         tasks: impl IntoIterator<Item = DStateTask<'a>>,
     ) -> Vec<HungTask> {
         let (mut first_seen, mut hung) = (HashMap::new(), Vec::new());
-        for task in tasks {
+        for task in tasks.into_iter().filter(|task| !task.wchan.is_some_and(is_frozen)) {
             let known = self.first_seen.get(&task.key).copied().filter(|(since, before)| {
                 let allowed = now_boot_ns.saturating_sub(*since) / MIN_PROGRESS_INTERVAL_NS + 1;
                 before.zip(task.timeslices).is_none_or(|(a, b)| b.checked_sub(a).is_some_and(|runs| runs <= allowed))
@@ -148,6 +149,14 @@ mod tests {
         w.scan(0, [task(7, Some(1))]);
         assert_eq!(w.scan(9 * S, [task(7, Some(1))]).len(), 1);
         assert_eq!(w.scan(10 * S, [task(7, Some(500))]), []);
+    }
+
+    #[test]
+    fn a_task_that_was_frozen_on_purpose_does_not_hang() {
+        let mut w = HungTaskDetector::default();
+        let frozen = || DStateTask { wchan: Some("__refrigerator"), ..task(7, Some(3)) };
+        assert_eq!((0..60).flat_map(|s| w.scan(s * S, [frozen()])).count(), 0);
+        assert_eq!(w.scan(61 * S, [task(7, Some(3))]), [], "the time it was frozen does not count");
     }
 
     #[test]
