@@ -219,6 +219,7 @@ fn offline_finding(ctx: &RuleContext<'_>, device: &str, disk: &DiskHealth) -> Fi
     let may_come_back = matches!(disk.state.as_str(), "blocked" | "quiesce" | "resetting" | "connecting");
     let title = format!("{device} is {}: the kernel does not send it requests", disk.state);
     named_finding(ctx, Severity::critical_if(!may_come_back), device, title)
+        .aspect("state")
         .fact("state", disk.state.clone())
         .why("Requests fail or wait until the driver finds the disk again.")
         .advise("read the kernel log for the cause: cable, port, controller or the disk itself")

@@ -73,6 +73,7 @@ pub const FIRING: &[FiringCase] = &[
         Warn,
         "ext4 on sda1 has recorded 3 errors, the last",
         |m| {
+            m.idle_ticks(1);
             let errors = Ext4Errors { count: 3, last_time: 1_600_000_000, last_function: "ext4_find_entry".into() };
             let found = DeviceHealth { device: "sda1".into(), health: Health::Ext4(errors) };
             m.change_facts(|facts| facts.health.push(found));
