@@ -139,12 +139,20 @@ fn explains(cause: &Finding, effect: &Finding) -> bool {
     !too_late && cause.severity > Severity::Note && CAUSAL_RULES.iter().any(reaches)
 }
 
+/// The devices that a finding is about, without those below them: all disks behind a controller, else one device.
+fn own_devices(finding: &Finding) -> &[DevId] {
+    match finding.subject {
+        FindingSubject::KernelName(_) => &finding.devices,
+        _ => &finding.devices[..finding.devices.len().min(1)],
+    }
+}
+
 /// Whether there is a path from the cause to the effect. A finding without a device has none to another device.
 fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
     let on_same_device = |a: Option<&DevId>, others: &[DevId]| a.is_some_and(|id| others.contains(id));
     match reach {
         Reach::Machine => true,
-        Reach::Up => on_same_device(cause.devices.first(), &effect.devices),
+        Reach::Up => own_devices(cause).iter().any(|id| effect.devices.contains(id)),
         Reach::Down => {
             on_same_device(effect.devices.first(), &cause.devices)
                 || on_same_device(cause.devices.first(), &effect.devices)

@@ -14,6 +14,7 @@ pub(crate) mod finding;
 mod format;
 pub(crate) mod incident;
 mod kernel_io;
+mod kernel_names;
 mod known_servers;
 mod rule_context;
 mod rules;

@@ -10,6 +10,7 @@ mod firing_stalls;
 mod health;
 mod hung_threads;
 mod journal;
+mod kernel_errors;
 mod kernel_io;
 mod layers;
 mod own_processes;
@@ -35,6 +36,7 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(directions::FIRING)
         .chain(layers::FIRING)
         .chain(hung_threads::FIRING)
+        .chain(kernel_errors::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
@@ -45,6 +47,7 @@ fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
         .chain(directions::QUIET)
         .chain(layers::QUIET)
         .chain(hung_threads::QUIET)
+        .chain(kernel_errors::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.
