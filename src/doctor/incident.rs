@@ -51,6 +51,8 @@ pub(super) enum Reach {
     Machine,
     /// The tasks of the same control group.
     Cgroup,
+    /// The tasks that wait for it.
+    Tasks,
 }
 
 /// Which findings each rule explains and how, deepest cause first.
@@ -70,6 +72,7 @@ pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
     ),
     ("cgroup-io", Reach::Down, "slow-device device-saturated"),
     ("cgroup-io", Reach::Cgroup, "hung-task"),
+    ("server-silent", Reach::Tasks, "hung-task"),
     ("network-link-full", Reach::Up, "nfs-retransmits"),
     ("burst-credits", Reach::Up, "slow-device device-saturated"),
     (
@@ -158,5 +161,6 @@ fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
                 || on_same_device(cause.devices.first(), &effect.devices)
         }
         Reach::Cgroup => cause.cgroup.is_some() && cause.cgroup == effect.cgroup,
+        Reach::Tasks => cause.victims.iter().any(|task| effect.victims.iter().any(|other| other.name == task.name)),
     }
 }

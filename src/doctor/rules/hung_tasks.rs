@@ -179,7 +179,7 @@ fn place_of_hang(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitCh
         return is_frozen
             .then(|| format!("{} on {} is frozen", mount.mount_point.sanitized(), ctx.device_name(device)));
     }
-    let (point, server) = server_of_wait(ctx, waited_for_file(ctx, task))?;
+    let (point, server) = waited_for_server(ctx, task)?;
     Some(format!("the server {server} of {point} does not answer"))
 }
 
@@ -198,9 +198,9 @@ fn mounts_of_wait<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> impl Iterator<I
     })
 }
 
-/// The mount point of the network file system that the file is on, and its server, both sanitized.
-fn server_of_wait(ctx: &RuleContext<'_>, file: Option<&TaskWait>) -> Option<(String, String)> {
-    let path = file?.path.as_bytes();
+/// The mount point of the network file system that the task's file is on, and its server, both sanitized.
+pub(super) fn waited_for_server(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, String)> {
+    let path = waited_for_file(ctx, task)?.path.as_bytes();
     let has = |mount: &[u8]| path.strip_prefix(mount).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
     let mounts = ctx.system.last_sample.as_ref()?.netfs.ok()?.iter().filter(|fs| has(fs.mount.as_bytes()));
     let mount = mounts.max_by_key(|fs| fs.mount.as_bytes().len())?;

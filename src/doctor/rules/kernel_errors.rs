@@ -128,7 +128,7 @@ impl KernelReports<'_> {
     }
 }
 
-fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
+pub(super) fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
     ctx.require(&ctx.system.kernel_log_status).copied()
 }
 

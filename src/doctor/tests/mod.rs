@@ -15,6 +15,7 @@ mod kernel_io;
 mod layers;
 mod own_processes;
 mod quiet;
+mod servers;
 mod situations;
 mod syncs;
 pub(crate) mod test_machine;
@@ -37,6 +38,7 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(layers::FIRING)
         .chain(hung_threads::FIRING)
         .chain(kernel_errors::FIRING)
+        .chain(servers::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
@@ -48,6 +50,7 @@ fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
         .chain(layers::QUIET)
         .chain(hung_threads::QUIET)
         .chain(kernel_errors::QUIET)
+        .chain(servers::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.
