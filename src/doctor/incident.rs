@@ -51,6 +51,8 @@ pub(super) enum Reach {
     Machine,
     /// The tasks of the same control group and of those below it.
     Cgroup,
+    /// The tasks that wait for it.
+    Tasks,
 }
 
 /// Which findings each rule explains and how, deepest cause first.
@@ -70,6 +72,7 @@ pub(super) const CAUSAL_RULES: &[(&str, Reach, &str)] = &[
     ),
     ("cgroup-io", Reach::Down, "slow-device device-saturated"),
     ("cgroup-io", Reach::Cgroup, "hung-task"),
+    ("server-silent", Reach::Tasks, "hung-task"),
     ("network-link-full", Reach::Up, "nfs-retransmits"),
     ("burst-credits", Reach::Up, "slow-device device-saturated"),
     (
@@ -144,12 +147,20 @@ pub(super) fn is_in_group(path: &str, group: &str) -> bool {
     path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// The devices that a finding is about, without those below them: all disks behind a controller, else one device.
+fn own_devices(finding: &Finding) -> &[DevId] {
+    match finding.subject {
+        FindingSubject::KernelName(_) => &finding.devices,
+        _ => &finding.devices[..finding.devices.len().min(1)],
+    }
+}
+
 /// Whether there is a path from the cause to the effect. A finding without a device has none to another device.
 fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
     let on_same_device = |a: Option<&DevId>, others: &[DevId]| a.is_some_and(|id| others.contains(id));
     match reach {
         Reach::Machine => true,
-        Reach::Up => on_same_device(cause.devices.first(), &effect.devices),
+        Reach::Up => own_devices(cause).iter().any(|id| effect.devices.contains(id)),
         Reach::Down => {
             on_same_device(effect.devices.first(), &cause.devices)
                 || on_same_device(cause.devices.first(), &effect.devices)
@@ -157,5 +168,6 @@ fn affects(cause: &Finding, reach: Reach, effect: &Finding) -> bool {
         Reach::Cgroup => {
             cause.cgroup.as_deref().zip(effect.cgroup.as_deref()).is_some_and(|(group, of)| is_in_group(of, group))
         }
+        Reach::Tasks => cause.victims.iter().any(|task| effect.victims.iter().any(|other| other.name == task.name)),
     }
 }

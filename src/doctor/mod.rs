@@ -15,6 +15,7 @@ pub(crate) mod finding;
 mod format;
 pub(crate) mod incident;
 mod kernel_io;
+mod kernel_names;
 mod known_servers;
 mod rows_by_pid;
 mod rule_context;

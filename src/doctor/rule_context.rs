@@ -291,20 +291,6 @@ impl<'a> RuleContext<'a> {
         storage_class(self.system, id)
     }
 
-    /// The block device with this name in the kernel log: `sda`, `dm-0`, a partition, a journal `sda1-8`, a swap device by
-    /// its number `8:16`.
-    pub(super) fn find_device(&self, name: &str) -> Option<DevId> {
-        if let Some(id) = DevId::parse(name.as_bytes()) {
-            return self.system.topology.ok()?.get(id).map(|device| device.id);
-        }
-        let find = |name: &str| {
-            let in_topology = self.system.topology.ok().and_then(|t| t.by_name(name)).map(|device| device.id);
-            let rates = self.system.snapshot.devices.ok().map(Vec::as_slice).unwrap_or_default();
-            in_topology.or_else(|| rates.iter().find(|rate| &*rate.name == name).map(|rate| rate.id))
-        };
-        find(name).or_else(|| find(name.rsplit_once('-')?.0))
-    }
-
     /// Known servers and tasks with much in swap.
     pub(super) fn task_survey(&self) -> &TaskSurvey<'a> {
         self.task_survey.get_or_init(|| {

@@ -3,12 +3,33 @@
 
 use super::disk::DevId;
 
-/// The name of the head of a path; `None` if the name is that of another device.
-fn head_name(path: &str) -> Option<String> {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// The numbers of subsystem, controller and namespace of a path; `None` if the name is that of another device.
+fn path_numbers(path: &str) -> Option<[&str; 3]> {
     let (subsystem, rest) = path.strip_prefix("nvme")?.split_once('c')?;
     let (controller, namespace) = rest.split_once('n')?;
-    [subsystem, controller, namespace].into_iter().all(number).then(|| format!("nvme{subsystem}n{namespace}"))
+    Some([subsystem, controller, namespace]).filter(|numbers| numbers.iter().all(|text| is_number(text)))
+}
+
+/// The name of the head of a path; `None` if the name is that of another device.
+fn head_name(path: &str) -> Option<String> {
+    path_numbers(path).map(|[subsystem, _, namespace]| format!("nvme{subsystem}n{namespace}"))
+}
+
+/// The name of the head if this is a path through that controller, as `nvme1`.
+pub(crate) fn head_behind(controller: &str, path: &str) -> Option<String> {
+    let number = path_numbers(path)?[1];
+    head_name(path).filter(|_| controller.strip_prefix("nvme") == Some(number))
+}
+
+/// Whether a namespace has the number of that controller in its name: `nvme1n1` of `nvme1`. A subsystem with several
+/// controllers has the number of the first one of them (nvme_init_subsystem).
+pub(crate) fn is_namespace_of(controller: &str, name: &str) -> bool {
+    let is_controller = controller.strip_prefix("nvme").is_some_and(is_number);
+    is_controller && name.strip_prefix(controller).and_then(|rest| rest.strip_prefix('n')).is_some_and(is_number)
 }
 
 /// Each path with its head, of disks given by number, name and completed requests. A head that has completed none does not
@@ -37,6 +58,17 @@ mod tests {
         for other in ["nvme0n1", "nvme0n1p1", "nvme0c1", "nvme0c1n1p1", "nvmec1n1", "sdc1n1", "loop0"] {
             assert_eq!(head_name(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn namespaces_are_told_by_their_controller() {
+        assert_eq!(head_behind("nvme1", "nvme0c1n2").as_deref(), Some("nvme0n2"));
+        assert_eq!([head_behind("nvme0", "nvme0c1n2"), head_behind("nvme1", "nvme1n1")], [None, None]);
+        assert!(is_namespace_of("nvme1", "nvme1n1") && is_namespace_of("nvme10", "nvme10n2"));
+        for other in ["nvme10n1", "nvme1n1p1", "nvme1", "nvme1c1n1", "nvme1n"] {
+            assert!(!is_namespace_of("nvme1", other), "{other}");
+        }
+        assert!(!is_namespace_of("nvme", "nvmen1"));
     }
 
     #[test]

@@ -175,6 +175,10 @@ pub struct BlockDevice {
     pub backing_mount: Option<BackingMount>,
     /// Hardware model, sanitized.
     pub model: Option<String>,
+    /// Its directory below `/sys/devices`, raw: through which controllers, ports and buses it is reached. `None` for a
+    /// partition, for a device that is no hardware, and in recordings of versions that did not store it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sysfs_path: Option<String>,
     /// Size in bytes; 0 for a loop device without a file or an empty drive.
     pub size_bytes: Option<u64>,
     /// Whether it is reached over Fibre Channel or iSCSI: an array serves it, whatever it says of itself.
@@ -270,6 +274,13 @@ impl Topology {
                     && d.label.as_ref().is_some_and(|l| *l == mapped || is_vg_lv(l.as_bytes(), bare.as_bytes()))
             })
         })
+    }
+
+    /// The disks that are reached through the controller, port or bus device with this name in sysfs: `ata4`, `3-3` of USB,
+    /// `nvme0`, `2:0:0:0` of SCSI, the PCI address `0000:01:00.0`.
+    pub(crate) fn disks_behind<'a>(&'a self, part: &'a str) -> impl Iterator<Item = &'a BlockDevice> {
+        let is_behind = move |path: &str| path.split('/').any(|directory| directory == part);
+        self.devices.iter().filter(move |device| device.sysfs_path.as_deref().is_some_and(is_behind))
     }
 
     /// The mounts directly on a device.
@@ -417,6 +428,22 @@ mod tests {
         };
         let id = DevId { major: 8, minor };
         BlockDevice { id, mounts: mounts.iter().map(mount).collect(), ..BlockDevice::default() }
+    }
+
+    #[test]
+    fn disks_are_found_by_what_they_are_behind() {
+        let disk = |minor, path: &str| BlockDevice { sysfs_path: Some(path.into()), ..device(minor, &[]) };
+        let topology = Topology {
+            devices: vec![
+                disk(0, "pci0000:00/0000:00:1f.2/ata4/host3/target3:0:0/3:0:0:0/block/sda"),
+                disk(16, "pci0000:00/0000:00:14.0/usb3/3-3/3-3.1/3-3.1:1.0/host6/target6:0:0/6:0:0:0/block/sdb"),
+                device(17, &[]),
+            ],
+        };
+        let behind = |part| topology.disks_behind(part).map(|disk| disk.id.minor).collect::<Vec<_>>();
+        assert_eq!([behind("ata4"), behind("3:0:0:0"), behind("0000:00:1f.2")], [[0], [0], [0]]);
+        assert_eq!([behind("3-3"), behind("3-3.1")], [[16], [16]], "behind a hub, and at its port");
+        assert!(["ata", "ata40", "3-", "3-3.2", "3-1", ""].into_iter().all(|part| behind(part).is_empty()));
     }
 
     #[test]

@@ -34,6 +34,7 @@ fn scan_disk(dir: &Path, sys_name: &str, found: &mut Vec<ScannedDevice>) -> Opti
     let has = |name: &str| inside.iter().any(|n| n == name);
     dev.kind = kind_by_name(dev.id, sys_name);
     dev.removable = read_flag(dir.join("removable"));
+    dev.sysfs_path = read_sysfs_path(dir);
     if has("dm") {
         dev.kind = kind_by_dm_uuid(&read_text(dir.join("dm/uuid")).unwrap_or_default());
         dev.label = read_text(dir.join("dm/name")).map(Into::into);
@@ -70,6 +71,14 @@ fn read_common(dir: &Path, sys_name: &str) -> Option<BlockDevice> {
         read_only: read_flag(dir.join("ro")),
         ..Default::default()
     })
+}
+
+/// Where a disk is below `/sys/devices`: `/sys/block` has a link to it. `None` for what is no hardware, and in a captured
+/// tree, which has no links.
+fn read_sysfs_path(dir: &Path) -> Option<String> {
+    let link = std::fs::read_link(dir).ok()?;
+    let path = link.to_str()?.split_once("devices/")?.1;
+    (!path.starts_with("virtual/")).then(|| path.to_owned())
 }
 
 fn read_md(dir: &Path) -> MdInfo {
@@ -163,6 +172,23 @@ fn kind_by_dm_uuid(uuid: &[u8]) -> DeviceKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_disk_knows_its_port_and_a_loop_device_has_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = "pci0000:00/0000:00:1f.2/ata4/host3/target3:0:0/3:0:0:0/block/sda";
+        std::fs::create_dir_all(dir.path().join("sys/block")).unwrap();
+        for (at, name, number) in [(disk, "sda", "8:0\n"), ("virtual/block/loop0", "loop0", "7:0\n")] {
+            let real = dir.path().join("sys/devices").join(at);
+            std::fs::create_dir_all(&real).unwrap();
+            std::fs::write(real.join("dev"), number).unwrap();
+            let link = dir.path().join("sys/block").join(name);
+            std::os::unix::fs::symlink(format!("../devices/{at}"), link).unwrap();
+        }
+        let found = scan_block_devices(&Root::at(dir.path())).unwrap();
+        let paths: Vec<_> = found.iter().map(|dev| (dev.name.as_str(), dev.sysfs_path.as_deref())).collect();
+        assert_eq!(paths, [("loop0", None), ("sda", Some(disk))]);
+    }
 
     #[test]
     fn device_kinds_follow_majors_names_and_dm_uuids() {

@@ -188,7 +188,8 @@ fn kernel_log_errors(ctx: &RuleContext<'_>) -> Judged {
     ctx.require(&ctx.system.kernel_log_status)?;
     let classes = [KernelLogClass::IoError, KernelLogClass::Filesystem, KernelLogClass::ResetTimeout];
     let messages = classes.into_iter().flat_map(|class| ctx.kernel_messages(class, kernel_errors::RECENT_SECS));
-    let count: u64 = messages.map(|entry| entry.recent_counts(ctx.system.now().wall_ns).0).sum();
+    let of_disks = messages.filter(|entry| !kernel_errors::is_of_no_disk(ctx, entry));
+    let count: u64 = of_disks.map(|entry| entry.recent_counts(ctx.system.now().wall_ns).0).sum();
     let mins = kernel_errors::RECENT_SECS / 60;
     Ok((
         if count > 0 { count.to_string() } else { "none".into() },

@@ -179,7 +179,7 @@ fn place_of_hang(ctx: &RuleContext<'_>, task: &HungTask, channel: Option<&WaitCh
         return is_frozen
             .then(|| format!("{} on {} is frozen", mount.mount_point.sanitized(), ctx.device_name(device)));
     }
-    let (point, server) = server_of_wait(ctx, task)?;
+    let (point, server) = waited_for_server(ctx, task)?;
     Some(format!("the server {server} of {point} does not answer"))
 }
 
@@ -199,9 +199,9 @@ fn mounts_of_wait<'a>(ctx: &RuleContext<'a>, task: &HungTask) -> impl Iterator<I
     })
 }
 
-/// The mount point of the network file system that the file is on, and its server, both sanitized. The paths of a process in a
-/// container are its own, so they tell nothing.
-fn server_of_wait(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, String)> {
+/// The mount point of the network file system that the task's file is on, and its server, both sanitized. The paths of a process
+/// in a container are its own, so they tell nothing.
+pub(super) fn waited_for_server(ctx: &RuleContext<'_>, task: &HungTask) -> Option<(String, String)> {
     let path = waited_for_file(ctx, task)?.path.as_bytes();
     if ctx.system.processes.row_or_process(&task.key).is_some_and(|row| row.container().is_some()) {
         return None;

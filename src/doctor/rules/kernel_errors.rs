@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use super::replaced_device::is_about_replaced_device;
+use crate::doctor::rule_context::MAX_FINDINGS;
 use crate::model::kernel_log::LogEntry;
 use crate::model::topology::{BlockDevice, Topology};
 
@@ -18,21 +19,21 @@ const BOOT_SECS: u64 = 60;
 /// This many resets are more than a glitch of the link.
 const MANY_RESETS: u64 = 3;
 const MAX_OOM_FINDINGS: usize = 3;
+const MAX_NAMED_DISKS: usize = 4;
 
 /// Recent messages of one class about one device.
 struct KernelReports<'a> {
     /// The device's name in the kernel log, sanitized; empty if none.
     name: String,
-    device: Option<DevId>,
-    newest: &'a LogEntry,
+    /// The device with this name, or the disks behind the controller or port with this name; empty if not known.
+    devices: Vec<DevId>,
+    /// Whether the name is that of a controller or port.
+    is_controller: bool,
+    /// Newest first.
+    entries: Vec<&'a LogEntry>,
     /// Messages and rate-limited lines of the last ten minutes.
     count: u64,
     suppressed: u64,
-    first_wall_ns: i64,
-    /// Whether each message of the group is about damage that was mended.
-    is_corrected: bool,
-    /// Whether one says so.
-    has_correction: bool,
 }
 
 fn group_reports<'a>(
@@ -54,64 +55,80 @@ fn group_reports<'a>(
             None => sanitize(logged),
         };
         let (count, suppressed) = entry.recent_counts(ctx.system.now().wall_ns);
-        // Errors of a partition and of its disk, and of one device under two names, belong together.
-        let disk = |id: Option<DevId>| id.and_then(|id| ctx.device_chain(id).last().copied());
-        match out.iter_mut().find(|r| r.name == name || (device.is_some() && disk(r.device) == disk(device))) {
-            Some(reports) => {
-                reports.count += count;
-                reports.suppressed += suppressed;
-                reports.first_wall_ns = reports.first_wall_ns.min(entry.first_wall_ns);
-                reports.is_corrected &= is_mended(&entry.message);
-                reports.has_correction |= is_corrected(&entry.message);
+        let with_name = out.iter().position(|reports| reports.name == name);
+        let at = with_name.unwrap_or_else(|| {
+            // The search costs a look at all disks, and more findings than this are left out.
+            let is_controller = device.is_none() && out.len() < MAX_FINDINGS;
+            let behind = if is_controller { ctx.disks_behind(logged) } else { Vec::new() };
+            let devices = device.map_or(behind, |id| vec![id]);
+            let same = out.iter().position(|reports| is_same(ctx, class, &reports.devices, &devices));
+            if same.is_none() {
+                let entries = Vec::new();
+                out.push(KernelReports { name, devices, is_controller, entries, count: 0, suppressed: 0 });
             }
-            None => out.push(KernelReports {
-                name,
-                device,
-                newest: entry,
-                count,
-                suppressed,
-                first_wall_ns: entry.first_wall_ns,
-                is_corrected: is_mended(&entry.message),
-                has_correction: is_corrected(&entry.message),
-            }),
-        }
+            same.unwrap_or(out.len() - 1)
+        });
+        out[at].entries.push(entry);
+        out[at].count += count;
+        out[at].suppressed += suppressed;
     }
     out
+}
+
+/// Whether messages about these devices are of one problem. Those of a partition, of its disk and of the port of that are;
+/// file systems are damaged one by one.
+fn is_same(ctx: &RuleContext<'_>, class: KernelLogClass, some: &[DevId], others: &[DevId]) -> bool {
+    let ([a], [b]) = (some, others) else { return !some.is_empty() && some == others };
+    let disk = |id: DevId| ctx.device_chain(id).last().copied();
+    a == b || (class != KernelLogClass::Filesystem && disk(*a) == disk(*b))
 }
 
 impl KernelReports<'_> {
     /// The finding with what all of these rules have in common. `severity` falls to a warning once the problem is over
     /// or the device is gone.
     fn build_finding(&self, ctx: &RuleContext<'_>, severity: Severity, problem: &str) -> Finding {
-        let subject = match (self.device, self.name.is_empty()) {
+        let device = if let [id] = self.devices[..] { Some(id) } else { None };
+        let subject = match (device, self.name.is_empty()) {
             (Some(id), _) => FindingSubject::Device(id, ctx.device_name(id)),
             (None, false) => FindingSubject::KernelName(self.name.clone()),
             (None, true) => FindingSubject::Machine,
         };
-        let message = sanitize(&self.newest.message);
+        let newest = self.newest();
+        let message = sanitize(&newest.message);
         let on = if self.name.is_empty() { String::new() } else { format!(" on {}", self.name) };
         let times = match (self.count + self.suppressed, self.suppressed) {
             (1, _) => String::new(),
             (n, 0) => format!(", {n} times in 10 minutes"),
             (n, _) => format!(", at least {n} times in 10 minutes"),
         };
-        let last_seen = ctx.wall_to_boot_ns(self.newest.wall_ns);
+        let last_seen = ctx.wall_to_boot_ns(newest.wall_ns);
+        let first = self.entries.iter().map(|entry| entry.first_wall_ns).min().unwrap_or(newest.first_wall_ns);
         let is_gone = |(id, topology): (DevId, &Topology)| topology.get(id).is_none_or(BlockDevice::is_vacant);
         let is_over =
-            ctx.secs_since(last_seen) > ONGOING_SECS || self.device.zip(ctx.system.topology.ok()).is_some_and(is_gone);
+            ctx.secs_since(last_seen) > ONGOING_SECS || device.zip(ctx.system.topology.ok()).is_some_and(is_gone);
+        let behind: Vec<String> = self.devices.iter().take(MAX_NAMED_DISKS).map(|id| ctx.device_name(*id)).collect();
         let severity = if is_over { severity.min(Severity::Warn) } else { severity };
         Finding::new(severity, subject, format!("{problem}{on}{times}: {message}"))
+            .fact_opt("disks behind it", (self.is_controller && !behind.is_empty()).then(|| behind.join(", ")))
             .fact("messages in 10 min", self.count.to_string())
             .fact_opt("rate-limited", (self.suppressed > 0).then(|| format!("at least {}", self.suppressed)))
             .fact("newest", format!("{} ago: {message}", format::duration(ctx.secs_since(last_seen))))
-            .since(ctx.wall_to_boot_ns(self.first_wall_ns))
+            .since(ctx.wall_to_boot_ns(first))
             .last_seen(last_seen)
-            .see_also(NavTarget::KernelLog(self.newest.seq))
-            .on_devices(self.device.map(|id| ctx.device_chain(id)).unwrap_or_default())
+            .see_also(NavTarget::KernelLog(newest.seq))
+            .on_devices(ctx.device_chains(&self.devices))
+    }
+
+    fn newest(&self) -> &LogEntry {
+        self.entries[0]
+    }
+
+    fn all(&self, test: impl Fn(&str) -> bool) -> bool {
+        self.entries.iter().all(|entry| test(&entry.message))
     }
 }
 
-fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
+pub(super) fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
     ctx.require(&ctx.system.kernel_log_status).copied()
 }
 
@@ -144,11 +161,22 @@ pub(super) fn evaluate_resets(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> 
         let is_booting = ctx.wall_to_boot_ns(entry.wall_ns) < BOOT_SECS * 1_000_000_000;
         (entry.count == 1 || is_booting) && entry.message.contains(POWER_ON)
     };
-    report_messages(ctx, out, KernelLogClass::ResetTimeout, |entry| !is_attach(entry), finding)
+    let is_wanted = |entry: &LogEntry| !is_attach(entry) && !is_of_no_disk(ctx, entry);
+    report_messages(ctx, out, KernelLogClass::ResetTimeout, is_wanted, finding)
+}
+
+/// Whether a reset is that of a USB device with no disk behind it, as a keyboard or a camera. The message does not say what
+/// the device is.
+pub(super) fn is_of_no_disk(ctx: &RuleContext<'_>, entry: &LogEntry) -> bool {
+    let has_disk = |name: &str| !ctx.disks_behind(name).is_empty();
+    entry.message.starts_with("usb ") && !entry.device.as_deref().is_some_and(has_disk)
 }
 
 pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let finding = |reports: &KernelReports<'_>| {
+        if reports.all(|message| is_path_failure(message) || is_read_correction(message)) {
+            return harmless_errors_finding(ctx, reports);
+        }
         reports
             .build_finding(ctx, Severity::Critical, "I/O errors")
             .why(
@@ -167,6 +195,39 @@ pub(super) fn evaluate_io_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) 
     report_messages(ctx, out, KernelLogClass::IoError, is_failure, finding)
 }
 
+/// Whether multipath gave up a path (drivers/md/dm-mpath.c): it sends the requests by another one.
+fn is_path_failure(message: &str) -> bool {
+    message.starts_with("device-mapper: ") && message.contains(": Failing path ")
+}
+
+/// Whether an array read a bad sector from another member and wrote it again (drivers/md/raid1.c, raid10.c, raid5.c).
+fn is_read_correction(message: &str) -> bool {
+    message.starts_with("md/") && message.contains("read error corrected")
+}
+
+/// What went wrong below a multipath device or an array, which got the data by another path or from another member.
+fn harmless_errors_finding(ctx: &RuleContext<'_>, reports: &KernelReports<'_>) -> Finding {
+    if reports.all(is_path_failure) {
+        return reports
+            .build_finding(ctx, Severity::Warn, "failures of a path")
+            .why(
+                "Multipath sends the requests by the other paths: no data is lost while one of them works. With the last \
+                 one, requests fail or wait for ever, as no_path_retry says.",
+            )
+            .advise("see which paths work (multipath -ll); check cable, switch and storage port of this one");
+    }
+    reports
+        .build_finding(ctx, Severity::Warn, "corrected read errors")
+        .why(
+            "The array read these sectors from its other members and wrote them again: no data is lost. A disk with more and \
+             more of them is failing.",
+        )
+        .advise("read the disk's own log (smartctl -a), and plan to replace it if the number grows")
+        .costs("wakes a sleeping disk")
+        .advise("let the array check all its sectors: write `check` to its md/sync_action")
+        .costs("reads every member whole")
+}
+
 /// `fsck` by itself checks neither XFS nor btrfs.
 pub(super) const CHECK_FILESYSTEM: &str =
     "stop writing to it, save what can be read, then check it unmounted (e2fsck -f, xfs_repair -n, btrfs check)";
@@ -177,7 +238,8 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
 
 pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let finding = |reports: &KernelReports<'_>| {
-        let severity = Severity::critical_if(!(reports.is_corrected && reports.has_correction));
+        let is_repaired = reports.all(is_mended) && !reports.all(|message| !is_corrected(message));
+        let severity = Severity::critical_if(!is_repaired);
         let problem =
             if severity == Severity::Critical { "file system errors" } else { "corrected file system errors" };
         reports
@@ -225,6 +287,12 @@ pub(super) fn evaluate_oom(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> Rul
     log
 }
 
+/// The control group whose limit was reached, of a report of the kernel.
+fn memory_group(entry: &LogEntry) -> Option<String> {
+    let (_, group) = entry.folded.iter().find_map(|line| line.split_once("oom_memcg="))?;
+    Some(sanitize(group.split(',').next()?))
+}
+
 fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
     let name = entry.comm.as_deref().map_or("a process".into(), sanitize);
     let memory = if entry.message.starts_with("Memory cgroup") { "its control group" } else { "the machine" };
@@ -236,6 +304,7 @@ fn oom_finding(ctx: &RuleContext<'_>, entry: &LogEntry) -> Finding {
     let subject = entry.pid.map_or(FindingSubject::Machine, |pid| FindingSubject::Pid(pid, name));
     let last_seen = ctx.wall_to_boot_ns(entry.wall_ns);
     Finding::new(Severity::Critical, subject, title)
+        .in_cgroup(memory_group(entry).as_deref())
         .fact("kernel message", message)
         .fact("killed", format!("{} ago", format::duration(ctx.secs_since(last_seen))))
         .since(ctx.wall_to_boot_ns(entry.first_wall_ns))

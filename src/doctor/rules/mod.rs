@@ -25,6 +25,7 @@ mod recorded_errors;
 mod replaced_device;
 mod saturation;
 mod scheduler;
+mod server_silent;
 mod slow_device;
 mod slow_direction;
 mod slow_tail;
@@ -80,6 +81,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "open-files", find: fd_limits::evaluate },
     Rule { name: "filesystem-full", find: disk_space::evaluate },
     Rule { name: "network-link-full", find: network_mounts::evaluate_link },
+    Rule { name: "server-silent", find: server_silent::evaluate },
     Rule { name: "network-slow", find: network_mounts::evaluate_slow },
     Rule { name: "nfs-retransmits", find: network_mounts::evaluate_retransmits },
     Rule { name: "cifs-version-1", find: network_mounts::evaluate_smb1 },

@@ -6,7 +6,7 @@ use crate::model::network::{NetFsKind, NetFsRate, NicRate};
 use crate::model::reading::Reading;
 use std::collections::BTreeMap;
 
-const WINDOW_SECS: f64 = 5.0;
+pub(super) const WINDOW_SECS: f64 = 5.0;
 /// Interfaces count bytes without preamble and gaps, so a full link shows about 95%.
 const FULL_PCT: f64 = 85.0;
 const HUNDRED_MBIT_PER_S: u64 = 100_000_000;
@@ -24,7 +24,7 @@ const MIN_RETRANSMITS_PER_S: f64 = 0.2;
 /// A server that needs longer for a call on the average is slow: one that waits for a spinning disk needs 5 to 30 ms.
 const SLOW_MS: f64 = 60.0;
 /// With fewer calls the mean proves nothing.
-const MIN_OPS_PER_S: f64 = 2.0;
+pub(super) const MIN_OPS_PER_S: f64 = 2.0;
 /// Tasks that wait for this share of their time suffer.
 const SUFFERS_SHARE: f64 = 0.3;
 const MAX_NAMED_TASKS: usize = 3;

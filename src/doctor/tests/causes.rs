@@ -8,7 +8,7 @@ use crate::model::disk::DevId;
 use crate::model::slow_facts::{CgroupFacts, CgroupIoLimit};
 
 fn finding(rule: &'static str, devices: &[DevId]) -> Finding {
-    let subject = FindingSubject::KernelName(format!("{devices:?}"));
+    let subject = FindingSubject::Cgroup(format!("{devices:?}"));
     Finding { rule, ..Finding::new(Severity::Warn, subject, rule).on_devices(devices.to_vec()) }
 }
 

@@ -17,7 +17,7 @@ fn rules_by_incident(engine: &RuleEngine) -> Vec<Vec<&'static str>> {
 }
 
 fn finding(rule: &'static str, severity: Severity, devices: &[crate::model::disk::DevId]) -> Finding {
-    let subject = FindingSubject::KernelName(format!("{devices:?}"));
+    let subject = FindingSubject::Cgroup(format!("{devices:?}"));
     Finding { rule, ..Finding::new(severity, subject, rule).on_devices(devices.to_vec()) }
 }
 

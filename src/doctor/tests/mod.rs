@@ -10,12 +10,14 @@ mod firing_stalls;
 mod health;
 mod hung_threads;
 mod journal;
+mod kernel_errors;
 mod kernel_io;
 mod layers;
 mod near_misses;
 mod other_machines;
 mod own_processes;
 mod quiet;
+mod servers;
 mod situations;
 mod syncs;
 pub(crate) mod test_machine;
@@ -38,6 +40,8 @@ fn firing_cases() -> impl Iterator<Item = &'static FiringCase> {
         .chain(layers::FIRING)
         .chain(hung_threads::FIRING)
         .chain(other_machines::FIRING)
+        .chain(kernel_errors::FIRING)
+        .chain(servers::FIRING)
 }
 
 fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
@@ -49,6 +53,8 @@ fn quiet_cases() -> impl Iterator<Item = &'static QuietCase> {
         .chain(layers::QUIET)
         .chain(hung_threads::QUIET)
         .chain(other_machines::QUIET)
+        .chain(kernel_errors::QUIET)
+        .chain(servers::QUIET)
 }
 
 /// What the case's rule finds on the case's machine.

@@ -94,6 +94,27 @@ fn a_group_that_drops_cache_without_waiting_is_a_note() {
 }
 
 #[test]
+fn a_process_killed_at_the_limit_of_its_group_has_that_group() {
+    let group = |lines: &[&str]| {
+        let mut machine = TestMachine::new();
+        machine.idle_ticks(1);
+        for line in lines {
+            machine.kernel_message(line);
+        }
+        machine.evaluate_rule("oom").0.remove(0).cgroup
+    };
+    let invoked = "java invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0";
+    let line =
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/pod,task_memcg=/pod/a,task=java,pid=77,uid=0";
+    let killed = "Memory cgroup out of memory: Killed process 77 (java) total-vm:9kB, anon-rss:8kB";
+    assert_eq!(group(&[invoked, line, killed]).as_deref(), Some("/pod"));
+    let line =
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,global_oom,task_memcg=/a,task=java,pid=77,uid=0";
+    let killed = "Out of memory: Killed process 77 (java) total-vm:9kB, anon-rss:8kB";
+    assert_eq!(group(&[invoked, line, killed]), None);
+}
+
+#[test]
 fn the_file_of_an_earlier_wait_is_not_that_of_a_hang() {
     let mut machine = TestMachine::new();
     machine.idle_ticks(20);

@@ -170,10 +170,11 @@ pub fn parse_suppressed(message: &[u8]) -> Option<(KernelLogClass, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::rules::TextPosition;
     use super::*;
     use proptest::prelude::*;
 
-    fn classified(message: &str) -> (KernelLogClass, Option<&str>, Option<u32>, Option<&str>) {
+    fn classified(message: &str) -> (KernelLogClass, Option<&'static str>, Option<u32>, Option<&'static str>) {
         let v = classify_text(message.as_bytes());
         let text = |t: &'_ [u8]| std::str::from_utf8(t).map(|s| s.to_owned()).unwrap();
         let leak = |t: Option<&[u8]>| t.map(|t| &*Box::leak(text(t).into_boxed_str()));
@@ -210,6 +211,73 @@ mod tests {
     }
 
     #[test]
+    fn a_process_named_like_a_file_system_is_none() {
+        let names =
+            ["EXT4-fs (sda1)", "EXT4-fs error", "EXT4-fs (a): x", "XFS (sda): rror", "BTRFS (a): x", "JBD2: error"];
+        for comm in names {
+            let class = |rest: &str| classified(&format!("{comm}{rest}"));
+            for rest in [
+                "[4242]: segfault at 0 ip 000055d0 sp 00007ffc error 4 in a.out[55d0+1000] likely on CPU 3",
+                "[4242] trap invalid opcode ip:55d0 sp:7ffc error:0 in a.out[55d0+1000]",
+                "[4242] general protection fault ip:55d0 sp:7ffc error:0 in a.out[55d0+1000]",
+                "[4242]: unhandled exception: DABT (lower EL), ESR 0x92000046, translation fault, error",
+                " (4242): drop_caches: 3 error",
+            ] {
+                assert_eq!(class(rest).0, KernelLogClass::Other, "{comm}{rest}");
+            }
+            let killer = class(" invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0");
+            assert_eq!((killer.0, killer.3), (KernelLogClass::Oom, Some(comm)));
+            let failure = class(": page allocation failure: order:5, mode:0x40dc0(GFP_KERNEL), failed, error");
+            assert_eq!((failure.0, failure.3), (KernelLogClass::Oom, Some(comm)));
+            let failure = class(": vmalloc error: size 4096, page order 0, failed to allocate pages");
+            assert_eq!((failure.0, failure.3), (KernelLogClass::Oom, Some(comm)));
+        }
+        // Where no text of the list follows, what comes after the parentheses decides.
+        assert_eq!(classified("EXT4-fs (sda1)[42] something new: error 4").0, KernelLogClass::Other);
+        assert_eq!(classified("EXT4-fs error (42) used greatest stack depth: 9 bytes left").0, KernelLogClass::Other);
+        // A name within a message of a file system is not the comm of a process.
+        let path = "EXT4-fs error (device sda1): ext4_readdir:222: inode #11: comm ls: path /a invoked oom-killer: b";
+        assert_eq!((classified(path).0, classified(path).1), (KernelLogClass::Filesystem, Some("sda1")));
+        let in_function = "EXT4-fs error (device sda1) in ext4_evict_inode:249: Journal has aborted";
+        assert_eq!((classified(in_function).0, classified(in_function).1), (KernelLogClass::Filesystem, Some("sda1")));
+    }
+
+    #[test]
+    fn old_records_and_recoveries_are_no_errors() {
+        for message in [
+            "BTRFS info (device sdb1): bdev /dev/sdb1 errs: wr 0, rd 0, flush 0, corrupt 5, gen 0",
+            "EXT4-fs (sda1): error count since last fsck: 3",
+            "EXT4-fs (sda1): initial error at time 1700000000: ext4_find_entry:1455: inode 2",
+            "EXT4-fs (sda1): last error at time 1700000500: ext4_find_entry:1455: inode 2",
+            "device-mapper: multipath: 253:0: Reinstating path 8:16.",
+        ] {
+            assert_eq!(classified(message).0, KernelLogClass::Other, "{message}");
+        }
+        let new = "BTRFS error (device sdb1): bdev /dev/sdb1 errs: wr 0, rd 0, flush 0, corrupt 6, gen 0";
+        assert_eq!(classified(new).0, KernelLogClass::Filesystem);
+        let failing = classified("device-mapper: multipath: 253:0: Failing path 8:16.");
+        assert_eq!((failing.0, failing.1), (KernelLogClass::IoError, Some("8:16")));
+    }
+
+    #[test]
+    fn errors_of_file_systems_are_found_in_each_form() {
+        for message in [
+            "BTRFS: error (device sda1) in btrfs_finish_ordered_io:3000: errno=-5 IO failure",
+            "BTRFS error (device sda1 state EA): parent transid verify failed on logical 30408704 mirror 1",
+            "EXT4-fs error (device sda1): ext4_find_entry:1455: inode #2: comm ls: reading directory lblock 0",
+            "EXT4-fs error (device sda1) in ext4_reserve_inode_write:5764: Journal has aborted",
+            "EXT4-fs (sda1): Remounting filesystem read-only",
+            "XFS (sda1): Metadata corruption detected at xfs_agf_verify+0x1/0x2 [xfs], xfs_agf block 0x1",
+            "XFS (sda1): log I/O error -5",
+            "FAT-fs (sda1): error, invalid access to FAT (entry 0x00000d81)",
+            "F2FS-fs (sda1): inconsistent node block, nid:4",
+        ] {
+            let (class, device) = (classified(message).0, classified(message).1);
+            assert_eq!((class, device), (KernelLogClass::Filesystem, Some("sda1")), "{message}");
+        }
+    }
+
+    #[test]
     fn messages_of_programs_are_never_classified() {
         let record =
             KmsgRecord { facility: 1, message: b"I/O error, dev sda, sector 1".to_vec(), ..KmsgRecord::default() };
@@ -243,7 +311,12 @@ mod tests {
     fn every_rule_is_found_by_its_own_texts() {
         for (rule, text) in RULES.iter().flat_map(|rule| rule.texts.split('|').map(move |text| (rule, text))) {
             let word = rule.requires_any.split('|').next().unwrap();
-            let line = if word.is_empty() { text.to_owned() } else { format!("{text} x {word} y") };
+            let comm = if rule.position == TextPosition::AfterComm { "cat" } else { "" };
+            let text = match rule.has_device_first {
+                true => format!("{} (sda1): ", text.trim_end_matches([' ', '('])),
+                false => format!("{comm}{text}"),
+            };
+            let line = if word.is_empty() { text } else { format!("{text} x {word} y") };
             assert_eq!(classify_text(line.as_bytes()).class, rule.class, "{line:?} of {rule:?}");
         }
     }

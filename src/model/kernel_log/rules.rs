@@ -13,17 +13,34 @@ use super::KernelLogClass::{self, *};
 #[derive(Debug)]
 pub(crate) struct MessageRule {
     pub class: KernelLogClass,
-    /// Whether its text must be at the start of the message; otherwise at the start of any word.
-    is_at_start: bool,
+    /// Where its text is in the message.
+    pub position: TextPosition,
     /// The texts that identify the message, separated by `|`.
     pub texts: &'static str,
     /// One of these must follow, separated by `|`; nothing if empty.
     pub requires_any: &'static str,
+    /// Whether the message has its device in parentheses, and a colon or ` in ` after them. The name of a process may begin
+    /// like that of a file system, but then `[PID]: ` or the like follows.
+    pub has_device_first: bool,
     /// Where the device or the task is named.
     pub subject: SubjectPattern,
     /// Role in a message of several lines.
     pub role: MessageRole,
 }
+
+/// Where the identifying text of a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TextPosition {
+    /// At the start.
+    Start,
+    /// After the comm of a process, which may contain any text.
+    AfterComm,
+    /// At the start of any word.
+    AnyWord,
+}
+
+/// What may precede a text that follows a comm: `traps: `, 15 bytes of the comm, ` (` or `[`, a process id.
+const MAX_COMM_END: usize = 7 + 15 + 2 + 10;
 
 /// Role of a line in a message of several lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,12 +88,31 @@ pub(crate) enum SubjectPattern {
 
 /// A message that starts with one of these texts, after blanks: iSCSI and FC print one before the name.
 const fn start(class: KernelLogClass, texts: &'static str, subject: SubjectPattern) -> MessageRule {
-    MessageRule { class, is_at_start: true, texts, requires_any: "", subject, role: MessageRole::Single }
+    MessageRule {
+        class,
+        position: TextPosition::Start,
+        texts,
+        requires_any: "",
+        has_device_first: false,
+        subject,
+        role: MessageRole::Single,
+    }
+}
+
+/// A message that starts with the comm of a process, followed by one of these texts.
+const fn after_comm(class: KernelLogClass, texts: &'static str, subject: SubjectPattern) -> MessageRule {
+    MessageRule { position: TextPosition::AfterComm, ..start(class, texts, subject) }
+}
+
+/// A message of a file system that starts with one of these texts and then its device: `XFS (sda1): ...`,
+/// `EXT4-fs error (device sda1): ...`, `EXT4-fs error (device sda1) in ...`.
+const fn file_system(class: KernelLogClass, texts: &'static str) -> MessageRule {
+    MessageRule { has_device_first: true, ..start(class, texts, SubjectPattern::InParentheses) }
 }
 
 /// A message with one of these texts at the start of a word.
 const fn word(class: KernelLogClass, texts: &'static str, subject: SubjectPattern) -> MessageRule {
-    MessageRule { is_at_start: false, ..start(class, texts, subject) }
+    MessageRule { position: TextPosition::AnyWord, ..start(class, texts, subject) }
 }
 
 impl MessageRule {
@@ -98,13 +134,19 @@ impl MessageRule {
 
     /// What follows the identifying text, if the message is of this kind.
     pub(super) fn find_in<'m>(&self, message: &'m [u8]) -> Option<&'m [u8]> {
-        let last = if self.is_at_start { 0 } else { message.len() };
-        let starts_word = |at: &usize| *at == 0 || !message[at - 1].is_ascii_alphanumeric();
+        let last = match self.position {
+            TextPosition::Start => 0,
+            TextPosition::AfterComm => message.len().min(MAX_COMM_END),
+            TextPosition::AnyWord => message.len(),
+        };
+        let is_in_word = |at: usize| at.checked_sub(1).is_some_and(|before| message[before].is_ascii_alphanumeric());
+        let may_start = |at: &usize| self.position != TextPosition::AnyWord || !is_in_word(*at);
+        let has_device = |_: &usize| !self.has_device_first || has_closed_parentheses(message);
         self.texts.split('|').find_map(|text| {
             let found = |at: &usize| message[*at..].starts_with(text.as_bytes());
             // The last byte of the text may be the first of what is required.
             let fits = |at: &usize| self.is_satisfied_by(&message[at + text.len() - 1..]);
-            let at = (0..=last).filter(starts_word).filter(found).find(fits)?;
+            let at = (0..=last).filter(may_start).filter(found).filter(has_device).find(fits)?;
             Some(&message[at + text.len()..])
         })
     }
@@ -122,6 +164,13 @@ fn contains_word(text: &[u8], needle: &str) -> bool {
     let is_free = !needle.starts_with(|c: char| c.is_ascii_alphabetic());
     let found = text.windows(needle.len()).enumerate().filter(|(_, part)| *part == needle.as_bytes());
     found.into_iter().any(|(at, _)| is_free || starts_word(at))
+}
+
+/// Whether `: ` or ` in ` follows the first parentheses, as in `XFS (sda1): ...`; not so in `XFS (sda1)[42]: ...`.
+fn has_closed_parentheses(message: &[u8]) -> bool {
+    let inside = index_after(message, "(").map(|open| &message[open..]);
+    let after = inside.and_then(|inside| Some(&inside[index_after(inside, ")")?..]));
+    after.is_some_and(|after| after.starts_with(b": ") || after.starts_with(b" in "))
 }
 
 /// The position after the first `needle` in `text`.
@@ -146,6 +195,17 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(HungTask, "INFO: task ", TaskCommPid).any(" blocked for more than | can't die for more than ").head(),
     start(HungTask, "INFO: task ", TaskCommPid).any(" blocked on a| blocked on an").continuation(),
     start(HungTask, "Future hung task reports are suppressed", Unnamed),
+    // What starts with the comm of a process, which may look like the start of any message below: signals that end a
+    // process, as the architectures print them, and allocations that fail.
+    after_comm(
+        Other,
+        "]: segfault |] trap |] general protection|]: unhandled signal |]: unhandled exception|]: potentially unexpected \
+         fatal signal |: unhandled page fault (|] bad frame in |]: bad frame in |): drop_caches: ",
+        Unnamed,
+    ),
+    after_comm(Oom, " invoked oom-killer", CommBefore(" invoked oom-killer")).head(),
+    after_comm(Oom, ": page allocation failure", CommBefore(": page allocation failure")).head(),
+    after_comm(Oom, ": vmalloc error", CommBefore(": vmalloc error")).head(),
     // Hung CPUs.
     word(Lockup, "BUG: soft lockup - CPU#", Watchdog).head(),
     word(Lockup, "BUG: workqueue lockup|Watchdog detected hard LOCKUP|hard LOCKUP", Unnamed).head(),
@@ -154,18 +214,22 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(Lockup, "rcu: ", Unnamed).routine(),
     word(Lockup, "workqueue: ", Unnamed).any("hogged CPU"),
     // File systems. Before the I/O errors, because their lines quote one.
-    start(Other, "EXT4-fs (", InParentheses).any("mounted filesystem|re-mounted|: mounting "),
-    start(Other, "EXT3-fs (", InParentheses).any("mounted filesystem|: mounting "),
-    start(Filesystem, "EXT4-fs error|EXT4-fs warning", InParentheses),
-    start(Filesystem, "EXT4-fs|EXT3-fs|EXT2-fs", InParentheses).any(ERROR_WORDS),
+    file_system(Other, "EXT4-fs (").any("mounted filesystem|re-mounted|: mounting "),
+    file_system(Other, "EXT3-fs (").any("mounted filesystem|: mounting "),
+    // What ext4 says once a day of errors that it recorded before, maybe years ago (print_daily_error_info).
+    file_system(Other, "EXT4-fs (").any("error count since last fsck|error count: |initial error at |last error at "),
+    file_system(Filesystem, "EXT4-fs error (|EXT4-fs warning (|EXT3-fs error (|EXT2-fs error ("),
+    file_system(Filesystem, "EXT4-fs (|EXT3-fs (|EXT2-fs (|EXT3-fs warning (").any(ERROR_WORDS),
     start(Filesystem, "Aborting journal on device ", JournalAfter("on device ")),
     start(Filesystem, "JBD2: ", JournalAfter(" for ")).any(ERROR_WORDS),
     start(Filesystem, "JBD2: ", JournalAfter(" on ")).any("etected"),
     start(Filesystem, "journal commit I/O error", Unnamed),
-    start(Filesystem, "XFS (", InParentheses).any(XFS_ERROR_WORDS),
+    file_system(Filesystem, "XFS (").any(XFS_ERROR_WORDS),
     start(Filesystem, "XFS: ", Unnamed).any("deadlock|rror"),
-    start(Filesystem, "BTRFS", InParentheses).any(BTRFS_ERROR_WORDS),
-    start(Filesystem, "F2FS-fs|FAT-fs|exFAT-fs", InParentheses).any(ERROR_WORDS),
+    // The counts of errors of the past, printed at the mount (btrfs_init_dev_stats). New errors are no information.
+    file_system(Other, "BTRFS info (").any("errs: wr "),
+    file_system(Filesystem, "BTRFS").any(BTRFS_ERROR_WORDS),
+    file_system(Filesystem, "F2FS-fs|FAT-fs|exFAT-fs").any(ERROR_WORDS),
     start(Filesystem, "ntfs3: ", WordAfter("ntfs3: ")).any(ERROR_WORDS),
     start(Filesystem, "SQUASHFS error", Unnamed),
     start(Filesystem, "EROFS", Unnamed).any(ERROR_WORDS),
@@ -246,7 +310,8 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(IoError, "md: ", Unnamed).any("rror|failed|kicking|super_written"),
     start(IoError, "raid", Unnamed).any("Disk failure"),
     start(IoError, "device-mapper: ", WordAfter("Failing path ")).any("Failing path "),
-    start(IoError, "device-mapper: ", WordAfter("Reinstating path ")).any("Reinstating path "),
+    // The path works again.
+    start(Other, "device-mapper: ", WordAfter("Reinstating path ")).any("Reinstating path "),
     start(IoError, "device-mapper: ", Unnamed).any("rror|ailed|nvalid|corrupt|out of|no free"),
     start(IoError, "loop: ", WordAfter("at byte offset ")).any("rite error"),
     start(IoError, "bcache: ", WordAfter("on ")).any("rror"),
@@ -256,8 +321,6 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(IoError, "Direct I/O error", Unnamed),
     start(IoError, "dax: ", Unnamed).any("rror"),
     // Out of memory.
-    word(Oom, "invoked oom-killer", CommBefore(" invoked oom-killer")).head(),
-    word(Oom, "page allocation failure", CommBefore(": page allocation failure")).head(),
     start(Oom, "oom-kill:", Unnamed).continuation(),
     start(Oom, "Out of memory|Memory cgroup out of memory", ProcessPidComm).any("ill process|illed process").summary(),
     start(Oom, "Killed process |oom_reaper: ", ProcessPidComm).continuation(),
@@ -283,7 +346,8 @@ pub(crate) const RULES: &[MessageRule] = &[
     start(NetworkFs, "lockd: server ", WordAfter("server ")),
     start(NetworkFs, "CIFS: ", WordAfter("\\\\")).any("not responded|rror|Reconnect|Send error|failed"),
     start(NetworkFs, "CIFS VFS: ", WordAfter("Server ")).any("not responded|rror|econnect|failed"),
-    start(NetworkFs, "ceph: ", Unnamed).any("rror|failed|reconnect|hung|stale|evicted|blocklisted"),
+    start(NetworkFs, "ceph: ", Unnamed).any("rror|failed|reconnect|hung|came back|stale|evicted|blocklisted"),
+    start(NetworkFs, "libceph: osd", Unnamed).any(" up"),
     start(NetworkFs, "libceph: ", Unnamed).any("down|rror|lost|timeout|socket closed|hunting"),
     start(NetworkFs, "rbd: ", WordAfter("rbd: ")).any("rror|timed out|failed"),
     start(NetworkFs, "9pnet: ", Unnamed).any("rror|failed"),
