@@ -41,6 +41,7 @@ fn read_one_queue(root: &Root, name: &str, buf: &mut Vec<u8>) -> QueueAttrs {
         scheduler: scheduler.map(str::to_owned),
         schedulers: schedulers.into_iter().map(str::to_owned).collect(),
         rotational: num("rotational").map(|n| n != 0),
+        iostats: num("iostats").map(|n| n != 0),
         nr_requests: num("nr_requests"),
         read_ahead_kb: num("read_ahead_kb"),
         wbt_lat_usec,
@@ -69,12 +70,14 @@ mod tests {
         let queue = dir.path().join("sys/block/sda/queue");
         std::fs::create_dir_all(&queue).unwrap();
         std::fs::write(queue.join("rotational"), "1\n").unwrap();
+        std::fs::write(queue.join("iostats"), "0\n").unwrap();
         std::fs::write(queue.join("wbt_lat_usec"), "-1\n").unwrap();
         std::fs::write(queue.join("nr_requests"), "junk\n").unwrap();
         let got = read_queue_attrs(&Root::at(dir.path()), &["sda", "nope", "../sda", ""]);
         assert_eq!(got.keys().collect::<Vec<_>>(), ["sda"]);
         let a = &got["sda"];
         assert_eq!((a.rotational, a.wbt_lat_usec, a.nr_requests, a.read_ahead_kb), (Some(true), Some(-1), None, None));
+        assert_eq!(a.iostats, Some(false));
         let json = serde_json::to_string(&got).unwrap();
         assert_eq!(serde_json::from_str::<BTreeMap<String, QueueAttrs>>(&json).unwrap(), got);
     }

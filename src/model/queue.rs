@@ -13,6 +13,8 @@ pub struct QueueAttrs {
     pub schedulers: Vec<String>,
     /// Whether the device claims to be rotational. Virtual disks often wrongly say 1.
     pub rotational: Option<bool>,
+    /// Whether the kernel counts its requests in `/proc/diskstats`.
+    pub iostats: Option<bool>,
     /// Requests that may be queued in each direction.
     pub nr_requests: Option<u64>,
     pub read_ahead_kb: Option<u64>,

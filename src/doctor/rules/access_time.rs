@@ -2,6 +2,7 @@
 
 use super::prelude::*;
 use crate::doctor::busiest_tasks::IoTask;
+use crate::doctor::device_users::{DeviceUser, DeviceUsers, Requests};
 use crate::model::topology::MountRef;
 
 /// Reads of the device that make a database busy.
@@ -19,15 +20,28 @@ fn updates_access_times(mount: &MountRef) -> bool {
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let topology = ctx.require(&ctx.system.topology)?;
     let reads = |task: &IoTask| task.read_bytes_per_s > 0.0 && ctx.task_survey().is_server(task.key);
-    let Some(reader) = ctx.top_io_tasks(WINDOW_SECS).into_iter().find(reads) else { return Ok(()) };
+    let Some(anywhere) = ctx.top_io_tasks(WINDOW_SECS).into_iter().find(reads) else { return Ok(()) };
     for device in topology.devices.iter().filter(|d| d.mounts.iter().any(updates_access_times)) {
         let reads_per_s = ctx.device_mean(device.id, WINDOW_SECS, |d| d.reads_per_s).unwrap_or(0.0);
-        if reads_per_s >= BUSY_READS_PER_S {
-            let mounts = device.mounts.iter().filter(|m| updates_access_times(m));
-            out.extend(mounts.map(|m| build_finding(ctx, device.id, m, reads_per_s, &reader.name)));
+        if reads_per_s < BUSY_READS_PER_S {
+            continue;
+        }
+        let is_traced = ctx.system.snapshot.io_attribution.ok().is_some();
+        let reader = if is_traced { reading_server(ctx, device.id) } else { Some(anywhere.name.clone()) };
+        for mount in device.mounts.iter().filter(|mount| updates_access_times(mount)) {
+            out.extend(reader.as_ref().map(|reader| build_finding(ctx, device.id, mount, reads_per_s, reader)));
         }
     }
     Ok(())
+}
+
+/// A server among those that read the device or the disk below it most, by tracing.
+fn reading_server(ctx: &RuleContext<'_>, id: DevId) -> Option<String> {
+    let is_server = |user: &&DeviceUser| user.key.is_some_and(|key| ctx.task_survey().is_server(key));
+    ctx.device_chain(id).into_iter().find_map(|id| {
+        let users = DeviceUsers::traced(ctx, id, WINDOW_SECS, Requests::Reads)?;
+        users.main().iter().find(is_server).map(|user| user.name.clone())
+    })
 }
 
 fn build_finding(ctx: &RuleContext<'_>, id: DevId, mount: &MountRef, reads_per_s: f64, reader: &str) -> Finding {

@@ -126,6 +126,10 @@ impl KernelReports<'_> {
     fn all(&self, test: impl Fn(&str) -> bool) -> bool {
         self.entries.iter().all(|entry| test(&entry.message))
     }
+
+    fn any(&self, test: impl Fn(&str) -> bool) -> bool {
+        self.entries.iter().any(|entry| test(&entry.message))
+    }
 }
 
 pub(super) fn require_kernel_log(ctx: &RuleContext<'_>) -> RuleResult {
@@ -238,7 +242,7 @@ const FILESYSTEM_ERROR_WORDS: &[&str] =
 
 pub(super) fn evaluate_filesystem_errors(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let finding = |reports: &KernelReports<'_>| {
-        let is_repaired = reports.all(is_mended) && !reports.all(|message| !is_corrected(message));
+        let is_repaired = reports.all(is_mended) && reports.any(is_corrected);
         let severity = Severity::critical_if(!is_repaired);
         let problem =
             if severity == Severity::Critical { "file system errors" } else { "corrected file system errors" };

@@ -33,6 +33,7 @@ mod stalled_device;
 mod swap;
 mod syncs;
 mod thin_pool;
+mod uncounted_device;
 mod writeback;
 mod writeback_backlog;
 
@@ -89,6 +90,7 @@ pub(crate) const RULES: &[Rule] = &[
     Rule { name: "array-mismatch", find: device_health::evaluate_mismatch },
     Rule { name: "burst-credits", find: burst_credits::evaluate },
     Rule { name: "delay-accounting-off", find: delay_accounting::evaluate },
+    Rule { name: "uncounted-device", find: uncounted_device::evaluate },
     Rule { name: "cgroup-io", find: cgroup_limits::evaluate_io },
     Rule { name: "cgroup-memory", find: cgroup_limits::evaluate_memory },
     Rule { name: "cgroup-cpu", find: cgroup_limits::evaluate_cpu },

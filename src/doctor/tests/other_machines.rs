@@ -6,12 +6,14 @@ use super::test_machine::*;
 use crate::doctor::fact_requests::mounts_to_query;
 use crate::doctor::finding::Severity::{Critical, Note, Warn};
 use crate::model::disk::DevId;
+use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::health::{ArrayHealth, DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
 use crate::model::path::FilesystemSpace;
 use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
 use crate::model::slow_facts::{BenchResultFacts, BlockCount, MountSpace, SpaceReport, ThinPoolFacts};
 use crate::model::topology::{BlockDevice, DeviceKind, DeviceMatch, MountRef};
+use std::sync::Arc;
 
 fn disk(device: &str, state: &str, errors: u64) -> DeviceHealth {
     let (state, errors) = (state.to_owned(), Some(errors));
@@ -66,7 +68,31 @@ fn unsorted_sda(machine: &mut TestMachine, change: impl FnOnce(&mut BlockDevice)
     machine.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (119.0, 100.8, 12.0, 4.0, 0.6))));
 }
 
+/// A disk whose requests the kernel does not count, and so many a second that tracing sees.
+fn uncounted_sda(machine: &mut TestMachine, reads_per_s: f64) {
+    machine.system.queues.get_mut("sda").unwrap().iostats = Some(false);
+    let rates = IoRates { reads_per_s, ..IoRates::default() };
+    let devices = vec![DeviceIo { device: SDA, is_stacked: false, rates }];
+    let attribution =
+        IoAttribution { processes: vec![OwnerIo { owner: 900, total: rates, devices }], ..IoAttribution::default() };
+    machine.ticks(8, |t| t.io_attribution = Reading::Ok(Arc::new(attribution.clone())));
+}
+
 pub const FIRING: &[FiringCase] = &[
+    firing_case(
+        "uncounted-device",
+        "tracing sees its requests",
+        Note,
+        "the kernel does not count the I/O of sda: its figures are 0 everywhere, though tracing sees 120",
+        |m| uncounted_sda(m, 120.0),
+    ),
+    firing_case(
+        "uncounted-device",
+        "nothing is traced",
+        Note,
+        "the kernel does not count the I/O of sda: its figures are 0 everywhere",
+        |m| m.system.queues.get_mut("sda").unwrap().iostats = Some(false),
+    ),
     firing_case(
         "recorded-errors",
         "old ones of a file system that was mounted now",
@@ -110,6 +136,26 @@ pub const FIRING: &[FiringCase] = &[
 ];
 
 pub const QUIET: &[QuietCase] = &[
+    QuietCase::new("uncounted-device", "nobody uses it", |m| uncounted_sda(m, 0.0)),
+    QuietCase::new("atime-mount", "the database reads another disk", |m| {
+        device_of(m, SDA1).mounts = vec![mount("/srv", "rw", "rw")];
+        let rates = IoRates { reads_in_flight: 1.0, reads_per_s: 120.0, ..IoRates::default() };
+        let reader = |owner, device| OwnerIo {
+            owner,
+            total: rates,
+            devices: vec![DeviceIo { device, is_stacked: false, rates }],
+        };
+        let attribution = IoAttribution {
+            processes: vec![reader(901, SDA), reader(950, VDA)],
+            names: vec![(901, "copy".into()), (950, "postgres".into())],
+            ..IoAttribution::default()
+        };
+        m.ticks(8, |t| {
+            set_device(t, busy_device(SDA1, "sda1", (120.0, 8.0, 1.0, 8.0, 1.0)));
+            t.io_attribution = Reading::Ok(Arc::new(attribution.clone()));
+        });
+        m.add_task(950, "postgres", |_| {}, IoBytes { read: 4 << 20, ..IoBytes::default() }, 0);
+    }),
     QuietCase::new("disk-health", "a disk of a Xen guest", |m| {
         m.change_facts(|facts| facts.health.push(disk("xvda", "Connected", 0)));
     }),
