@@ -251,21 +251,13 @@ fn find_untraced_stream(ctx: &RuleContext<'_>, waiter: &SyncWaiter) -> Option<St
 
 /// `62% of its time, p99 180 ms`, or the longest sync where few are long.
 fn wait_summary(waiter: &SyncWaiter) -> String {
-    let share = wait_share(waiter);
+    let share = format::percent(waiter.wait_pct.min(100.0));
     let tail = match waiter.p99_ms() {
         Some(p99) if p99 >= waiter.mean_ms || waiter.max_ms == 0.0 => format!(", p99 {}", format::ms(p99)),
         _ if waiter.max_ms > 0.0 => format!(", max {}", format::ms(waiter.max_ms)),
         _ => String::new(),
     };
-    format!("{share}{tail}")
-}
-
-/// `62% of its time`, or `1.6 of its threads at any time`: the waits of threads are added up.
-fn wait_share(waiter: &SyncWaiter) -> String {
-    match waiter.wait_pct {
-        pct if pct > 100.5 => format!("{:.1} of its threads at any time", pct / 100.0),
-        pct => format!("{} of its time", format::percent(pct.min(100.0))),
-    }
+    format!("{share} of its time{tail}")
 }
 
 fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWaiter, title: String) -> Finding {
@@ -280,7 +272,7 @@ fn build_finding(ctx: &RuleContext<'_>, newest: &SyncActivity, waiter: &SyncWait
     let waits_on = most_common_wait(newest, waiter.pid).map(|function| wait_text(function, &device));
     let written = disk_write_mb_per_s(ctx, waiter);
     Finding::new(severity, subject, title)
-        .fact("waits", wait_share(waiter))
+        .fact("waits", format!("{} of its time", format::percent(waiter.wait_pct)))
         .fact("file", row.file.display_path(ctx.system.topology.ok()))
         .fact("device", device)
         .fact("syncs", format!("{}, {} each", format::per_s(waiter.calls_per_s), format::ms(waiter.mean_ms)))

@@ -1,6 +1,8 @@
 //! Devices whose requests the kernel does not count: everywhere they look idle.
 
 use super::prelude::*;
+use crate::doctor::device_sums::passes_on;
+use crate::model::topology::DeviceKind;
 
 /// Tracing sees their requests nevertheless.
 const WINDOW_SECS: f64 = 5.0;
@@ -17,9 +19,16 @@ fn traced_per_s(ctx: &RuleContext<'_>, id: DevId) -> Result<Option<f64>, RuleSki
     per_s.map(Some).ok_or(RuleSkipped::NeedsMoreData("a few seconds of traced I/O"))
 }
 
+/// Whether `iostats` decides what is counted. Mapped devices, arrays and zram count by themselves.
+fn is_counted_by_queue(ctx: &RuleContext<'_>, id: DevId) -> bool {
+    let has_no_requests = passes_on(ctx, id) || ctx.device_kind(id) == Some(DeviceKind::Zram);
+    !has_no_requests && ctx.device_mean(id, WINDOW_SECS, |device| device.tps).unwrap_or(0.0) <= 0.0
+}
+
 pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleResult {
     let uncounted = ctx.system.queues.iter().filter(|(_, queue)| queue.iostats == Some(false));
-    for (name, id) in uncounted.filter_map(|(name, _)| Some((name, ctx.find_device(name)?))) {
+    let uncounted = uncounted.filter_map(|(name, _)| Some((name, ctx.find_device(name)?)));
+    for (name, id) in uncounted.filter(|(_, id)| is_counted_by_queue(ctx, *id)) {
         let per_s = traced_per_s(ctx, id)?;
         if per_s == Some(0.0) {
             continue;

@@ -5,9 +5,9 @@ use super::quiet::QuietCase;
 use super::test_machine::*;
 use crate::doctor::fact_requests::mounts_to_query;
 use crate::doctor::finding::Severity::{Critical, Note, Warn};
-use crate::model::disk::DevId;
-use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
+use crate::model::disk::{DevId, DiskRate};
 use crate::model::health::{ArrayHealth, DeviceHealth, DiskHealth, Ext4Errors, Health, HealthLeftOut};
+use crate::model::io_accounting::rates::{DeviceIo, IoAttribution, IoRates, OwnerIo};
 use crate::model::path::FilesystemSpace;
 use crate::model::process::IoBytes;
 use crate::model::reading::Reading;
@@ -75,7 +75,10 @@ fn uncounted_sda(machine: &mut TestMachine, reads_per_s: f64) {
     let devices = vec![DeviceIo { device: SDA, is_stacked: false, rates }];
     let attribution =
         IoAttribution { processes: vec![OwnerIo { owner: 900, total: rates, devices }], ..IoAttribution::default() };
-    machine.ticks(8, |t| t.io_attribution = Reading::Ok(Arc::new(attribution.clone())));
+    machine.ticks(8, |t| {
+        set_device(t, DiskRate { tps: 0.0, ..idle_device(SDA, "sda") });
+        t.io_attribution = Reading::Ok(Arc::new(attribution.clone()));
+    });
 }
 
 pub const FIRING: &[FiringCase] = &[
@@ -137,6 +140,10 @@ pub const FIRING: &[FiringCase] = &[
 
 pub const QUIET: &[QuietCase] = &[
     QuietCase::new("uncounted-device", "nobody uses it", |m| uncounted_sda(m, 0.0)),
+    QuietCase::new("uncounted-device", "it counts by itself", |m| {
+        uncounted_sda(m, 120.0);
+        m.ticks(8, |t| set_device(t, busy_device(SDA, "sda", (120.0, 8.0, 1.0, 8.0, 1.0))));
+    }),
     QuietCase::new("atime-mount", "the database reads another disk", |m| {
         device_of(m, SDA1).mounts = vec![mount("/srv", "rw", "rw")];
         let rates = IoRates { reads_in_flight: 1.0, reads_per_s: 120.0, ..IoRates::default() };

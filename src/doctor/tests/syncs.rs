@@ -255,18 +255,3 @@ fn a_task_in_a_sync_of_a_file_system_with_a_number_of_its_own_waits_for_its_devi
     assert_eq!(victims(unknown, true), [SDA1, SDA], "the mount tells it");
     assert!(victims(unknown, false).is_empty());
 }
-
-#[test]
-fn waits_of_several_threads_are_no_share_of_one_programs_time() {
-    let title = |wait_pct| {
-        let mut machine = TestMachine::new();
-        machine.ticks(16, |t| {
-            set_device(t, busy_device(SDA, "sda", (150.0, 110.0, 16.0, 1024.0, 0.0)));
-            set_syncs(t, 6.0, wait_pct, 180.0);
-        });
-        machine.add_task(4711, "dd", |_| {}, IoBytes { write: 300 << 20, ..IoBytes::default() }, 0);
-        machine.evaluate_rule("syncs-behind-a-stream").0.remove(0).title
-    };
-    assert!(title(90.0).contains("(90% of its time, p99 180 ms)"), "{}", title(90.0));
-    assert!(title(160.0).contains("(1.6 of its threads at any time, p99 180 ms)"), "{}", title(160.0));
-}
