@@ -14,6 +14,7 @@ pub struct QueueAttrs {
     /// Whether the device claims to be rotational. Virtual disks often wrongly say 1.
     pub rotational: Option<bool>,
     /// Whether the kernel counts its requests in `/proc/diskstats`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iostats: Option<bool>,
     /// Requests that may be queued in each direction.
     pub nr_requests: Option<u64>,
