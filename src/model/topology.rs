@@ -181,9 +181,6 @@ pub struct BlockDevice {
     pub sysfs_path: Option<String>,
     /// Size in bytes; 0 for a loop device without a file or an empty drive.
     pub size_bytes: Option<u64>,
-    /// Whether it is reached over Fibre Channel or iSCSI: an array serves it, whatever it says of itself.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_in_storage_network: bool,
     pub removable: Option<bool>,
     pub read_only: Option<bool>,
     pub md: Option<MdInfo>,
@@ -203,6 +200,15 @@ impl BlockDevice {
     /// Whether it is an unused device node (loop0 without a file, unconnected nbd0).
     pub fn is_vacant(&self) -> bool {
         self.size_bytes == Some(0)
+    }
+
+    /// Whether it is reached over Fibre Channel (`.../host2/rport-2:0-3/...`) or iSCSI (`.../host4/session1/...`): an array
+    /// serves it, whatever it says of itself.
+    pub(crate) fn is_in_storage_network(&self) -> bool {
+        let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        let is_link =
+            |name: &str| ["rport-", "session"].iter().any(|word| name.strip_prefix(word).is_some_and(is_number));
+        self.sysfs_path.as_deref().is_some_and(|path| path.split('/').any(is_link))
     }
 
     /// The mounts that say how full the file systems on it are. An overlay has the space of the file system that it is stored
@@ -428,6 +434,18 @@ mod tests {
         };
         let id = DevId { major: 8, minor };
         BlockDevice { id, mounts: mounts.iter().map(mount).collect(), ..BlockDevice::default() }
+    }
+
+    #[test]
+    fn disks_of_storage_networks_are_told_by_their_path() {
+        let is = |path: &str| {
+            BlockDevice { sysfs_path: Some(path.into()), ..BlockDevice::default() }.is_in_storage_network()
+        };
+        let adapter = "pci0000:00/0000:00:03.0/0000:05:00.0";
+        assert!(is(&format!("{adapter}/host2/rport-2:0-3/target2:0:3/2:0:3:1/block/sdc")));
+        assert!(is("platform/host4/session1/target4:0:0/4:0:0:1/block/sdd"));
+        assert!(!is(&format!("{adapter}/host0/port-0:0/end_device-0:0/target0:0:0/0:0:0:0/block/sda")));
+        assert!(!is(&format!("{adapter}/ata1/host0/target0:0:0/0:0:0:0/block/sda")));
     }
 
     #[test]

@@ -49,7 +49,6 @@ fn scan_disk(dir: &Path, sys_name: &str, found: &mut Vec<ScannedDevice>) -> Opti
     if has("device") {
         let model = read_text(dir.join("device/model")).or_else(|| read_text(dir.join("device/name")));
         dev.model = model.map(crate::sanitize::sanitize);
-        dev.is_in_storage_network = std::fs::read_link(dir).is_ok_and(|link| is_network_path(&link));
     }
     let (disk, slaves) = (dev.id, sorted_entry_names(&dir.join("slaves")));
     found.push(ScannedDevice { dev, slaves });
@@ -89,15 +88,6 @@ fn read_md(dir: &Path) -> MdInfo {
         sync_action: word("sync_action"),
         degraded: read_text(dir.join("degraded")).and_then(|t| parse_u64(&t)),
     }
-}
-
-/// Whether the path of a disk leads over Fibre Channel (`.../host2/rport-2:0-3/...`) or iSCSI (`.../host4/session1/...`).
-fn is_network_path(link: &Path) -> bool {
-    let is_number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
-    let is_link = |name: &str| {
-        name.strip_prefix("rport-").is_some_and(is_number) || name.strip_prefix("session").is_some_and(is_number)
-    };
-    link.components().filter_map(|part| part.as_os_str().to_str()).any(is_link)
 }
 
 /// The content without trailing newline and padding; `None` if it is empty.
@@ -203,15 +193,5 @@ mod tests {
         assert_eq!(kind_by_dm_uuid(b"mpath-3600"), DeviceKind::Multipath);
         assert_eq!(kind_by_dm_uuid(b"part1-mpath-3600"), DeviceKind::Partition);
         assert_eq!(kind_by_dm_uuid(b""), DeviceKind::Dm);
-    }
-
-    #[test]
-    fn disks_of_storage_networks_are_told_by_their_path() {
-        let is = |link: &str| is_network_path(Path::new(link));
-        let host = "../devices/pci0000:00/0000:00:03.0/0000:05:00.0";
-        assert!(is(&format!("{host}/host2/rport-2:0-3/target2:0:3/2:0:3:1/block/sdc")));
-        assert!(is("../devices/platform/host4/session1/target4:0:0/4:0:0:1/block/sdd"));
-        assert!(!is(&format!("{host}/host0/port-0:0/end_device-0:0/target0:0:0/0:0:0:0/block/sda")));
-        assert!(!is(&format!("{host}/ata1/host0/target0:0:0/0:0:0:0/block/sda")));
     }
 }

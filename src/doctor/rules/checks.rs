@@ -5,8 +5,6 @@ use super::prelude::*;
 use super::{device_state, disk_space, fd_limits, kernel_errors, reclaim, saturation, stalled_device, swap, writeback};
 use crate::model::kernel_log::hung_tasks::LIMIT_NS;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
-use crate::model::process::ProcessRow;
-use crate::model::wait_channel::is_frozen;
 
 /// A figure that rules judge.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,10 +145,9 @@ fn swap_traffic(ctx: &RuleContext<'_>) -> Judged {
 fn sleeping_tasks(ctx: &RuleContext<'_>) -> Judged {
     ctx.require(&ctx.system.processes_status)?;
     let is_watched = |pid: u32| !ctx.is_own_process(pid);
-    let sleeps = |row: &ProcessRow<'_>| row.is_in_d_state() && !row.wait_channel().is_some_and(is_frozen);
-    let tasks = ctx.system.processes.iter().filter(|row| sleeps(row) && !row.raw.kernel_thread);
+    let tasks = ctx.system.processes.iter().filter(|row| row.may_hang() && !row.raw.kernel_thread);
     let threads = ctx.system.processes.uninterruptible_threads.iter();
-    let threads = threads.filter(|thread| !thread.wait_channel.as_deref().is_some_and(is_frozen));
+    let threads = threads.filter(|thread| thread.may_hang());
     let threads = threads.map(|thread| thread.key.pid);
     let count = tasks.map(|row| row.pid()).chain(threads).filter(|pid| is_watched(*pid)).count();
     let limit = format!("one without progress for {} s", LIMIT_NS / 1_000_000_000);

@@ -55,7 +55,7 @@ pub(super) fn evaluate_degraded(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
             continue;
         }
         let lost = array.missing.max(array.faulty.len() as u64);
-        let (severity, why) = judge_loss(array, lost);
+        let (severity, why) = severity_of_loss(array, lost);
         let faulty = match array.faulty.is_empty() {
             true => String::new(),
             false => format!(" ({} faulty)", array.faulty.join(", ")),
@@ -80,7 +80,7 @@ pub(super) fn evaluate_degraded(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -
 }
 
 /// How bad it is that an array has lost so many members, and why.
-fn judge_loss(array: &ArrayHealth, lost: u64) -> (Severity, &'static str) {
+fn severity_of_loss(array: &ArrayHealth, lost: u64) -> (Severity, &'static str) {
     match array.level.as_str() {
         "raid1" if array.members.saturating_sub(lost) >= 2 => (
             Severity::Warn,

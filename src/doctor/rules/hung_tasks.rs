@@ -46,9 +46,9 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
     add_kernel_reports(ctx, out);
     ctx.require(&ctx.system.processes_status)?;
     let watched_secs: f64 = ctx.ticks().map(|tick| tick.interval_secs).take(WATCH_TICKS).sum();
-    let is_watched =
-        |row: ProcessRow<'_>| row.is_in_d_state() && !row.raw.kernel_thread && !ctx.is_own_process(row.pid());
-    let has_thread = || ctx.system.processes.uninterruptible_threads.iter().any(|t| !ctx.is_own_process(t.key.pid));
+    let is_watched = |row: ProcessRow<'_>| row.may_hang() && !row.raw.kernel_thread && !ctx.is_own_process(row.pid());
+    let threads = &ctx.system.processes.uninterruptible_threads;
+    let has_thread = || threads.iter().any(|thread| thread.may_hang() && !ctx.is_own_process(thread.key.pid));
     let any_in_d_state = || ctx.system.processes.iter().any(is_watched) || has_thread();
     if ctx.system.history.len() < 2 {
         Err(RuleSkipped::NeedsMoreData("several task scans"))

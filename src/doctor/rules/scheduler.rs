@@ -67,7 +67,7 @@ pub(super) fn evaluate(ctx: &RuleContext<'_>, out: &mut Vec<Finding>) -> RuleRes
 /// an array behind a storage network sorts the requests of all its hosts.
 fn is_sorted_elsewhere(topology: &Topology, disk: &BlockDevice) -> bool {
     let is_multipath = |id: &DevId| topology.get(*id).is_some_and(|holder| holder.kind == DeviceKind::Multipath);
-    disk.is_in_storage_network || disk.holders.iter().any(is_multipath)
+    disk.is_in_storage_network() || disk.holders.iter().any(is_multipath)
 }
 
 /// Whether it is a volume of a RAID controller, which says that it spins where its disks do.

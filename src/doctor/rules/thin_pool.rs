@@ -24,7 +24,7 @@ enum PoolState {
     /// The low water mark of `data` or `metadata` was reached.
     Low(&'static str),
     /// Little of `data` or `metadata` is free, as device mapper reports it.
-    NearlyFull(&'static str),
+    NearlyFull(&'static str, BlockCount),
     /// Writes wait until there is space.
     Waits,
     /// Writes fail.
@@ -62,16 +62,18 @@ impl PoolState {
             ThinPoolMode::ReadOnly | ThinPoolMode::Failed => Self::ReadOnly,
             ThinPoolMode::ReadWrite if is_low(pool.data, pool.data_low_water_blocks) => Self::Low("data"),
             ThinPoolMode::ReadWrite if is_low(pool.metadata, pool.metadata_low_water_blocks) => Self::Low("metadata"),
-            ThinPoolMode::ReadWrite if is_nearly_full(pool.data) => Self::NearlyFull("data"),
-            ThinPoolMode::ReadWrite if is_nearly_full(pool.metadata) => Self::NearlyFull("metadata"),
-            ThinPoolMode::ReadWrite => Self::Fine,
+            ThinPoolMode::ReadWrite => {
+                let nearly_full = |what, blocks: Option<BlockCount>| {
+                    blocks.filter(is_nearly_full).map(|blocks| Self::NearlyFull(what, blocks))
+                };
+                nearly_full("data", pool.data).or_else(|| nearly_full("metadata", pool.metadata)).unwrap_or(Self::Fine)
+            }
         }
     }
 }
 
-fn is_nearly_full(blocks: Option<BlockCount>) -> bool {
-    let is_full = |blocks: BlockCount| blocks.used.saturating_mul(100) >= blocks.total.saturating_mul(NEARLY_FULL_PCT);
-    blocks.is_some_and(|blocks| blocks.total > 0 && is_full(blocks))
+fn is_nearly_full(blocks: &BlockCount) -> bool {
+    blocks.total > 0 && blocks.used.saturating_mul(100) >= blocks.total.saturating_mul(NEARLY_FULL_PCT)
 }
 
 /// The share that is used, in per cent.
@@ -145,9 +147,8 @@ fn problem_of(ctx: &RuleContext<'_>, space: &PoolSpace<'_>) -> Option<(Severity,
     Some(match space.state {
         PoolState::Fine => return None,
         PoolState::Low(what) => return low_water_problem(ctx, space, what),
-        PoolState::NearlyFull(what) => {
-            let blocks = space.facts.and_then(|facts| if what == "data" { facts.data } else { facts.metadata });
-            (Severity::Warn, format!("is nearly full: {} of its {what} is used", used_pct(blocks.unwrap_or_default())))
+        PoolState::NearlyFull(what, blocks) => {
+            (Severity::Warn, format!("is nearly full: {} of its {what} is used", used_pct(blocks)))
         }
         PoolState::Waits => {
             (Severity::Critical, "is full: writes to its volumes wait, by default for 60 s, and then fail".into())

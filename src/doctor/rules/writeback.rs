@@ -8,7 +8,6 @@ use crate::model::io_accounting::OwnerIo;
 use crate::model::memory::WritebackRate;
 use crate::model::memory_stalls::THROTTLE;
 use crate::model::process::ProcessRow;
-use crate::model::wait_channel::is_frozen;
 use std::collections::BTreeSet;
 
 /// Copying one file is over sooner.
@@ -248,12 +247,12 @@ fn are_several_delayed(ctx: &RuleContext<'_>, writers: &[StalledTask]) -> bool {
     let mut pids: BTreeSet<u32> = writers.map(|writer| writer.key.pid).collect();
     let processes = &ctx.system.processes;
     let is_delayed = |row: &ProcessRow<'_>| {
-        let sleeps = row.is_in_d_state() && !row.wait_channel().is_some_and(is_frozen);
-        let waits = sleeps || row.rates().io_delay_pct.is_some_and(|pct| pct >= MIN_DELAY_PCT);
+        let waits = row.may_hang() || row.rates().io_delay_pct.is_some_and(|pct| pct >= MIN_DELAY_PCT);
         waits && !row.raw.kernel_thread && !row.has_exited()
     };
     pids.extend(processes.iter().filter(is_delayed).map(|row| row.pid()));
-    pids.extend(processes.uninterruptible_threads.iter().map(|thread| thread.key.pid));
+    let threads = processes.uninterruptible_threads.iter().filter(|thread| thread.may_hang());
+    pids.extend(threads.map(|thread| thread.key.pid));
     pids.into_iter().filter(|pid| !ctx.is_own_process(*pid)).count() > 1
 }
 

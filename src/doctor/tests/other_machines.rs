@@ -205,7 +205,8 @@ pub const QUIET: &[QuietCase] = &[
         m.ticks(8, |t| set_device(t, busy_device(NVME, "mmcblk0", (60.0, 30.0, 1.8, 4.0, 0.0))));
     }),
     QuietCase::new("scheduler-unsuitable", "a disk of a storage network", |m| {
-        unsorted_sda(m, |disk| disk.is_in_storage_network = true);
+        let path = "pci0000:00/0000:00:03.0/host2/rport-2:0-3/target2:0:3/2:0:3:1/block/sda";
+        unsorted_sda(m, |disk| disk.sysfs_path = Some(path.into()));
     }),
     QuietCase::new("scheduler-unsuitable", "a path of a multipath device", |m| {
         // In the place of a swap partition, so that the list stays sorted.

@@ -10,6 +10,7 @@ use crate::model::containers::KnownContainer;
 use crate::model::disk::DevId;
 use crate::model::io_accounting::IoRates;
 use crate::model::memory_stalls::{RECLAIM, THROTTLE};
+use crate::model::wait_channel::is_frozen;
 use crate::sanitize::sanitize_cow;
 use std::borrow::Cow;
 
@@ -136,6 +137,11 @@ impl<'a> ProcessRow<'a> {
 
     pub fn is_in_d_state(&self) -> bool {
         self.raw.state == b'D' && !self.stored.exited
+    }
+
+    /// In state D, and not because it was frozen on purpose.
+    pub(crate) fn may_hang(&self) -> bool {
+        self.is_in_d_state() && !self.wait_channel().is_some_and(is_frozen)
     }
 
     /// CLOCK_BOOTTIME in ns when it was first seen in its present state.

@@ -4,6 +4,7 @@
 use super::task::{TaskKey, TaskNames, TaskRaw};
 use crate::model::reading::Reading;
 use crate::model::timestamp::Timestamp;
+use crate::model::wait_channel::is_frozen;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -44,6 +45,11 @@ pub struct UninterruptibleThread {
 }
 
 impl UninterruptibleThread {
+    /// It was not frozen on purpose.
+    pub(crate) fn may_hang(&self) -> bool {
+        !self.wait_channel.as_deref().is_some_and(is_frozen)
+    }
+
     /// The command name without its padding.
     pub(crate) fn comm(&self) -> &[u8] {
         let end = self.comm.iter().position(|b| *b == 0).unwrap_or(self.comm.len());
