@@ -186,8 +186,7 @@ fn a_child_that_does_the_work_itself_is_not_its_script() {
 fn the_journal_thread_of_another_file_system_names_no_device() {
     let mut machine = TestMachine::new();
     machine.idle_ticks(1);
-    let thread = TaskRaw { kernel_thread: true, ..task_counters(40, "jbd2/sda1-8") };
-    machine.scan(vec![thread, task_counters(930, "tar")], false);
+    let thread = TaskRaw { kernel_thread: true, state: b'D', ..task_counters(40, "jbd2/sda1-8") };
     let key = WaitKey {
         pid: 930,
         starttime: 100,
@@ -197,7 +196,7 @@ fn the_journal_thread_of_another_file_system_names_no_device() {
         ..WaitKey::default()
     };
     let rows = vec![WaitRate { key, secs: 0.9, count: 9, ..WaitRate::default() }];
-    machine.ticks(8, |tick| {
+    let set_waits = |tick: &mut Snapshot| {
         let waits = TaskWaits {
             rows: rows.clone(),
             processes: vec![(930, "tar".into())],
@@ -205,7 +204,11 @@ fn the_journal_thread_of_another_file_system_names_no_device() {
             ..TaskWaits::default()
         };
         tick.task_waits = Reading::Ok(Arc::new(waits));
-    });
+    };
+    for _ in 0..8 {
+        machine.tick(set_waits);
+        machine.scan(vec![thread, task_counters(930, "tar")], false);
+    }
     let found = machine.evaluate_rule("journal-full").0.remove(0);
     assert_eq!(found.title, "tar (930) waits for the XFS log on vda: 90% of its time");
 }
