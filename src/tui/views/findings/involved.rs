@@ -23,6 +23,26 @@ const DEVICE_FAULT_RULES: &[&str] = &[
     "slow-flush",
     "slow-discards",
     "slow-tail",
+    "disk-health",
+    "array-degraded",
+    "array-mismatch",
+    "paths-down",
+    "cache-device",
+];
+/// Rules about load: where they name nobody, it is due to the busiest user of the device. The others are about a setting, or
+/// about what no user of the device causes.
+const LOAD_RULES: &[&str] = &[
+    "device-saturated",
+    "writeback-storm",
+    "writers-throttled",
+    "slow-drain",
+    "syncs-behind-a-stream",
+    "waits-on-syncs",
+    "journal-full",
+    "hung-task",
+    "swapping",
+    "reclaim-stalls",
+    "cache-pressure",
 ];
 /// Rates are means over this time, ns.
 const WINDOW_NS: u64 = 10_000_000_000;
@@ -156,7 +176,7 @@ fn find_cause(shared: &Shared, incident: &Incident, users: &[DeviceUser]) -> (Ca
     let named = incident.findings.iter().flat_map(|f| &f.culprits).map(|task| Task::from_label(&task.name));
     let is_program = |task: &Task| !task.pid.parse().is_ok_and(|pid| is_kernel_thread(shared, pid));
     let mut culprits = without_repeats(named.filter(is_program));
-    if culprits.is_empty() {
+    if culprits.is_empty() && LOAD_RULES.contains(&first.rule) {
         // Not one that a finding names as a victim: it may be the only one known there.
         let victims: Vec<Task> = named_victims(incident).collect();
         let first = users.iter().find(|user| !victims.contains(&user.task));
@@ -294,6 +314,19 @@ mod tests {
     fn the_busiest_task_on_the_device_of_the_incident_is_named() {
         let line = worst_line(&shared("writers-throttled", vec![LOOP]), 120).unwrap();
         assert_eq!(line, "device 7:0 · culprit dd (20) 977K/s · victim sqlite (40)");
+    }
+
+    #[test]
+    fn nobody_is_the_culprit_of_a_setting() {
+        let line = worst_line(&shared("scheduler-unsuitable", vec![LOOP]), 120).unwrap();
+        assert_eq!(line, "device 7:0 · victim sqlite (40)");
+    }
+
+    #[test]
+    fn every_rule_named_here_exists() {
+        for name in DEVICE_FAULT_RULES.iter().chain(LOAD_RULES) {
+            assert!(crate::doctor::RULES.iter().any(|rule| rule.name == *name), "{name}");
+        }
     }
 
     #[test]
